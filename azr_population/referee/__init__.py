@@ -4,7 +4,7 @@
         referee.check([Program("def f(x): return x + 1", ("3",))])
         referee.grade([Question("code_o", outputs=("4",), answers=("4", "5"))])
 
-How it is built, what it holds against and what not: README.md in this folder.
+How it works, and which attacks it stops and which not: README.md in this folder.
 """
 
 from .limits import RefereeSettings

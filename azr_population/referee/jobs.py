@@ -1,9 +1,7 @@
-"""Plans and their works on the way through the workers: what is left to run, what goes where next,
-and what has come of it.
+"""The schedule: which calls are left to run, which worker gets them, and what their outcomes are.
 
-What an execution comes to is what it comes to in a child of its own, under the full deadline. A
-child that makes several calls only saves work: whatever does not end as it should in a batch is
-done again, alone.
+The outcome of a call is by definition its outcome in a separate child under the full deadline.
+Batches only save work: a call that does not end normally in a batch is made again, alone.
 """
 
 from __future__ import annotations
@@ -33,17 +31,17 @@ _REASONS = {
     wire.BAD_INPUT: Reason.BAD_INPUT,
     wire.INPUT_NOT_LITERAL: Reason.NOT_LITERAL,
     wire.INPUT_TOO_LARGE: Reason.TOO_LARGE,
-    wire.ALONE: Reason.TAMPERED,  # nobody asked: a child alone has no reason to say so
+    wire.ALONE: Reason.TAMPERED,  # a child with one call has no reason to report this
 }
 
 _MAX_CALLS = 256  # in one job
-_CRASHES = 3  # until one is believed
-_BATCH_PART = 0.125  # of the deadline, for a call in a batch; then it is made again, alone
+_CRASHES = 3  # until a crash counts
+_BATCH_PART = 0.125  # share of the deadline for a call in a batch; then it is made again, alone
 _INCONCLUSIVE = (wire.ALONE, wire.MEMORY)
 
 
 class CallOutcome(NamedTuple):
-    """What came of one call: `text` is the output's literal when the reason is OK."""
+    """The outcome of one call; `text` is the output's literal if the reason is OK."""
 
     reason: Reason
     text: str = ""
@@ -51,13 +49,13 @@ class CallOutcome(NamedTuple):
 
 _Answer = TypeVar("_Answer")
 Plan = Generator[Sequence[wire.SandboxWork], Sequence[Sequence[CallOutcome]], _Answer]
-"""What is executed to answer one question: a generator that yields works, is sent the outcomes of
-their calls, and returns the answer."""
+"""A generator that answers one question: it yields works, receives the outcomes of their calls, and
+returns the answer."""
 
 
 @dataclass(eq=False)
 class _Running:
-    """A plan, and the works that it waits for."""
+    """A plan and the works whose outcomes it waits for."""
 
     number: int
     plan: Plan[Any]
@@ -66,31 +64,31 @@ class _Running:
 
 @dataclass(eq=False)
 class PendingWork:
-    """A piece of work on its way, and the outcomes of its calls so far."""
+    """A work with the outcomes of its calls so far."""
 
     number: int
     work: wire.SandboxWork
     plan: _Running | None = None
     """The plan that waits for it."""
     two_workers: bool = False
-    """Calls that are made `again` go to another worker than the others did."""
+    """Calls with `again` go to another worker than the others."""
     alone: bool = False
-    """Each of its calls that has no outcome yet gets a child of its own."""
+    """Each call without an outcome gets a separate child."""
     outcomes: list[CallOutcome | None] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
-    """The calls that are being made."""
+    """Calls that a worker is making."""
     home: object = None
-    """Whoever made the first call."""
+    """The worker of the first call."""
     tries: int = 0
     crashes: Counter[int] = field(default_factory=Counter)
-    """How often each call has crashed."""
+    """Crashes by call."""
 
     def __post_init__(self) -> None:
         self.outcomes = [None] * len(self.work.calls)
 
     def believe_crash(self, call: int) -> bool:
-        """Count a crash; whether it is the third. A fault may be somebody else's signal, so one
-        alone says nothing of the program."""
+        """Counts a crash; returns whether it is the third. A single fault may be a signal from
+        another process."""
         self.crashes[call] += 1
         return self.crashes[call] >= _CRASHES
 
@@ -100,7 +98,7 @@ class PendingWork:
 
     @property
     def waits(self) -> bool:
-        """Whether it has calls that nobody is making."""
+        """Whether it has calls that no worker is making."""
         return any(
             outcome is None and call not in self.in_flight
             for call, outcome in enumerate(self.outcomes)
@@ -108,17 +106,17 @@ class PendingWork:
 
     @cached_property
     def size(self) -> int:
-        """No less than the bytes that it takes in a job."""
+        """An upper bound of its bytes in a job."""
         work = self.work
         texts = (work.source, *work.imports)
         calls = sum(len(call.arguments) for call in work.calls)
         return 4 * (sum(map(len, texts)) + calls) + 64 * (len(texts) + len(work.calls) + 1)
 
     def next_calls(self, worker: object) -> list[int]:
-        """The calls that this worker may make now: all it can, or one if they are made alone."""
+        """The calls that this worker may make now: all, or one if they are made alone."""
         calls = self.work.calls
         ready = len(calls)
-        if self.alone:  # those that may settle the others go ahead of them
+        if self.alone:  # required calls first: a failure settles the others
             ready = 1 if self.outcomes[0] is None else len(calls)
             if (
                 ready > self.work.required_calls
@@ -132,8 +130,8 @@ class PendingWork:
         return waiting[:1] if self.alone else waiting
 
     def book(self, call: int, outcome: CallOutcome) -> None:
-        """Take a call's outcome. A required one that fails settles those behind it, and none before
-        it: which of two failures is reported must not depend on which came first."""
+        """Stores a call's outcome. A required call that fails settles the calls behind it but none
+        before it: which of two failures is reported must not depend on timing."""
         self.in_flight.discard(call)
         if self.outcomes[call] is None:
             self.outcomes[call] = outcome
@@ -141,17 +139,17 @@ class PendingWork:
                 self.fill(outcome, call)
 
     def fill(self, outcome: CallOutcome, behind: int = 0) -> None:
-        """Give every call that has no outcome yet this one, from some call on."""
+        """Gives this outcome to every call from `behind` on that has none."""
         for call in range(behind, len(self.outcomes)):
             self.outcomes[call] = self.outcomes[call] or outcome
 
     def results(self) -> list[CallOutcome]:
-        """The outcomes of a task that is done."""
+        """The outcomes of a finished work."""
         return [outcome for outcome in self.outcomes if outcome is not None]
 
 
 class Job:
-    """What goes to a worker at once: calls of one task, or of several that share a child."""
+    """One message to a worker: calls of one work, or of several that share a child."""
 
     def __init__(
         self, parts: Sequence[tuple[PendingWork, Sequence[int]]], worker: object, resident: bool
@@ -160,7 +158,7 @@ class Job:
         self.resident = resident
         self.order = [(task, call) for task, calls in parts for call in calls]
         self.single = len(self.order) == 1 and not resident
-        """Alone in its child: whatever comes of it is its outcome."""
+        """Whether it is a single call in a separate child, so that its outcome is final."""
         for task, calls in parts:
             task.in_flight.update(calls)
             task.home = task.home or worker
@@ -182,17 +180,17 @@ class Job:
         return wire.pack(works, deadline if self.single else in_batch, deadline, self.resident)
 
     def give_up(self) -> None:
-        """It came to nothing; its calls are to be made again."""
+        """Returns its calls to the schedule."""
         for task, call in self.order:
             task.in_flight.discard(call)
 
     def believe_crash(self) -> bool:
-        """Whether a crash in a child of its own is the call's outcome."""
+        """Whether a crash in a separate child counts as the call's outcome."""
         task, call = self.order[0]
         return not self.single or task.believe_crash(call)
 
     def take(self, report: Report) -> bool:
-        """Book what a child left; False where it is not what our code writes."""
+        """Stores what a child reported; False if our code cannot have written it."""
         self.give_up()
         frames = _sound(report.frames, len(self.order))
         if self.single:
@@ -214,15 +212,15 @@ class Job:
                 task.alone = True
             else:
                 task.book(call, CallOutcome(_REASONS[status], text))
-        if len(frames) < len(self.order):  # here it ended; those behind have not begun
+        if len(frames) < len(self.order):  # the child ended in this call; later ones did not begin
             self.order[len(frames)][0].alone = True
         return True
 
 
 class WorkSchedule:
-    """The plans that are under way, their works that wait for a worker, and what goes to it next.
+    """Running plans, their works that wait for a worker, and the choice of the next job.
 
-    `answers` are those of the plans that have come to their end, by their number: 0, 1, ...
+    `answers` are the answers of finished plans by number: 0, 1, ...
     """
 
     def __init__(self, settings: RefereeSettings, workers: int, two_workers: bool = False) -> None:
@@ -232,25 +230,25 @@ class WorkSchedule:
         self._workers = workers
         self._two_workers = two_workers
         self._works = 0
-        self._tasks: list[PendingWork] = []  # those that came first are in front
+        self._tasks: list[PendingWork] = []  # the oldest first
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def start(self, plan: Plan[Any]) -> None:
-        """Take up a plan."""
+        """Starts a plan."""
         self.started += 1
         self._go_on(_Running(self.started - 1, plan), None)
 
     def add(self, task: PendingWork) -> None:
-        """Let a task wait while it has calls to be made; go on with its plan when it is done."""
+        """Queues a work that has calls to make; continues its plan if it is done."""
         self._wait(task)
         running = task.plan
         if running and running.tasks and all(each.done for each in running.tasks):
             self._go_on(running, [each.results() for each in running.tasks])
 
     def _go_on(self, running: _Running, results: list[list[CallOutcome]] | None) -> None:
-        """Take a plan to its next works, or to its answer."""
+        """Advances a plan to its next works or its answer."""
         while True:
             running.tasks = []
             try:
@@ -276,8 +274,8 @@ class WorkSchedule:
             self._tasks.insert(at, task)
 
     def next(self, worker: object) -> Job | None:
-        """The next job for a worker; several tasks that may share a child go together, but no more
-        than leave something for the other workers."""
+        """The next job for a worker. Works that may share a child are combined, but not so many
+        that other workers would be idle."""
         most = min(self._settings.share, -(-len(self._tasks) // self._workers))
         parts: list[tuple[PendingWork, list[int]]] = []
         count = size = 0
@@ -309,10 +307,10 @@ class WorkSchedule:
 
 
 def _bare(work: wire.SandboxWork) -> wire.SandboxWork:
-    """A work of one call, without a trace of what the call is made for.
+    """A work of one call without a trace of its purpose.
 
-    Its child will find nothing else, and its program may look at all of it: to validate and to
-    judge by the same values must take the same bytes.
+    The program may read everything in its child, so validating and judging with the same values
+    must send the same bytes.
     """
     (call,) = work.calls
     if call.kind in (wire.EXPRESSION, wire.LITERAL):
@@ -323,7 +321,7 @@ def _bare(work: wire.SandboxWork) -> wire.SandboxWork:
 
 
 def canonical(text: str) -> str | None:
-    """An argument list of literals as `literal.write` writes it; None for any other."""
+    """An argument list of literals in the form of `literal.write`; None for any other."""
     try:
         return literal.write_arguments(*literal.parse_arguments(text))
     except literal.NotLiteral:
@@ -331,7 +329,7 @@ def canonical(text: str) -> str | None:
 
 
 def _sound(data: bytes, calls: int) -> list[tuple[int, str]] | None:
-    """(status, text) of each of the first calls; None where that is not what a child wrote."""
+    """(status, text) of the calls that ended; None if our code cannot have written it."""
     frames = wire.frames(data)
     if frames is None or [call for call, _, _ in frames] != list(range(len(frames))):
         return None
@@ -339,7 +337,7 @@ def _sound(data: bytes, calls: int) -> list[tuple[int, str]] | None:
 
 
 def _end(report: Report) -> Reason:
-    """Why the call in flight has no frame."""
+    """The reason why the current call has no frame."""
     if report.end == wire.END_TIMEOUT or report.code in (-signal.SIGXCPU, -signal.SIGPROF):
         return Reason.TIMEOUT
     if report.end == wire.END_KILLED:

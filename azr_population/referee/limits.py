@@ -1,4 +1,4 @@
-"""How a referee is set up."""
+"""The referee's settings."""
 
 import os
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ MODULES = (
     "secrets", "statistics", "string", "struct", "textwrap", "types", "typing", "unicodedata",
     "zlib",
 )  # fmt: skip
-"""The standard modules that a program may import: those that compute and do nothing else."""
+"""Standard modules that a program may import: they only compute."""
 
 BANNED_NAMES = (
     "_getframe", "_current_frames", "currentframe", "f_back", "f_globals", "f_locals", "f_builtins",
     "gi_frame", "cr_frame", "ag_frame", "tb_frame", "__traceback__", "__globals__", "__builtins__",
     "__subclasses__", "__closure__", "__loader__", "__spec__", "_getframemodulename",
 )  # fmt: skip
-"""Names that only a program that studies its judge uses. A matter of fairness to the student who
-reads the program, not of safety: the sandbox holds without them."""
+"""Names that only a program uses that inspects the interpreter. They are banned for fairness to the
+student that reads the program; the sandbox is safe without this list."""
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -33,45 +33,45 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_output_chars": (1, 1 << 20),
     "share": (1, 256),
 }
-"""The least and the most of each. A worker takes 20 MB; with 1 MB no child gets to its job."""
+"""Lower and upper bound of each field. A worker takes 20 MB; with 1 MB no child reaches its job."""
 
 
 @dataclass(frozen=True)
 class RefereeSettings:
-    """The limits of each execution, be it a validation run or an answer: `timeout` in wall-clock
-    seconds, `memory_mb` what it may allocate beyond the bare interpreter."""
+    """Limits of each execution, in validation and grading alike: `timeout` in wall-clock seconds,
+    `memory_mb` beyond the bare interpreter."""
 
     workers: int = 0
     """Zygotes, one core each; 0: one per core this process may use."""
     timeout: float = 2.0
     cpu_seconds: float = 0.0
-    """CPU seconds of one execution, 0: only the timeout counts. On a busy machine verdicts depend
-    on the wall clock; with this limit, and a timeout well above it, they do not."""
+    """CPU seconds of one execution; 0: only the timeout counts. With this limit, and a timeout well
+    above it, verdicts do not depend on how busy the machine is."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
-    """Of one output; a literal has at most `literal.MAX_CHARS`, a script's text may be longer."""
+    """Limit of one output; a literal has at most `literal.MAX_CHARS`, a script's text may be
+    longer."""
     allow_unsandboxed: bool = False
-    """Run even where the platform cannot confine. Model-written code then runs as you."""
+    """Run even if the platform cannot confine programs. Model-written code then runs as you."""
     modules: tuple[str, ...] = MODULES
     part_seconds: float = 0.0
-    """CPU seconds of each part that a script of the prelude's tells of (`time_part`), 0: no limit.
-    Kept from outside the child, about to a few milliseconds."""
+    """CPU seconds of each part of a script that is timed by `time_part`; 0: no limit. Enforced from
+    outside the child, to within a few milliseconds."""
     prelude: str = ""
-    """Python source of ours that each worker executes once, before it takes tasks: scripts find its
-    names in their namespaces. In it `time_part(True)` begins a part of the work, and
-    `time_part(False)` ends it."""
+    """Trusted Python source that each worker executes once at its start; scripts have its names in
+    their namespaces. It may call `time_part(True)` and `time_part(False)` around a part."""
     required_modules: tuple[str, ...] = ()
-    """Of `modules`, those whose absence is an error; they may come from site-packages."""
+    """Those of `modules` that must be installed; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
     share: int = 16
-    """How many tasks go to a child together, if their programs are shareable (`sandbox.sharing`):
-    then none can see or change what another does. The executions of any other program get a child
-    each, and an answer that is a program shares with no other task. 1: no two tasks share; several
-    times slower."""
+    """How many tasks share a child if their programs are shareable (`sandbox.sharing`), so that
+    none can see or change another. Executions of other programs have a child each, and answers that
+    are programs never share. 1: no sharing; several times slower."""
     child_per_call: bool = False
-    """A child for every single execution, however shareable; several times slower again."""
+    """A separate child for every execution; several times slower again."""
     leave_out: tuple[str, ...] = ()
-    """Layers not to put on, for tests of the others; without seccomp `allow_unsandboxed` rules."""
+    """Layers to leave out, for tests of the others; without seccomp it needs
+    `allow_unsandboxed`."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in BOUNDS.items():
@@ -84,7 +84,7 @@ class RefereeSettings:
 
     @property
     def worker_count(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         if self.workers > 0:
             return self.workers
         if hasattr(os, "sched_getaffinity"):

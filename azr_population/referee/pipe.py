@@ -25,24 +25,24 @@ MAX_LINE_BYTES = 2 << 20
 MAX_EXECUTIONS = 4096
 _LINES_AHEAD = 8
 _IN_FLIGHT_BYTES = 32 << 20
-"""About what the lines that wait for their verdicts may take, with the outputs to come."""
+"""Approximate limit of the memory of waiting lines and their outputs."""
 _DETAIL_CHARS = 300
 
 
 class OtherType(Protocol):
-    """A type of task that is asked as one of the referee's own: see `domains.piped`."""
+    """A task type of a domain that is mapped to a type of the referee: see `domains.piped`."""
 
     def question(self, question: Question) -> Question:
-        """The question to ask instead. Raises ValueError where the line is malformed."""
+        """The question to ask instead. Raises ValueError: the line is malformed."""
         ...
 
     def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
-        """What the line's verdict says, from the judgement on the question asked instead."""
+        """The line's verdict from the judgement on that question."""
         ...
 
 
 class _Record(BaseModel):
-    """What a line may hold: of code_f `inputs` and `outputs`, of every other type `input`."""
+    """The schema of a line: code_f has `inputs` and `outputs`, every other type `input`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +58,7 @@ class _Record(BaseModel):
 
 @dataclass
 class _Line:
-    """A line that waits for its verdict; `size` is about the memory that it takes."""
+    """A line that waits for its verdict; `size` is its approximate memory in bytes."""
 
     id: object = None
     question: Question = field(default_factory=lambda: Question("malformed"))
@@ -69,20 +69,20 @@ class _Line:
 def judge_standard_input(
     settings: RefereeSettings, types: Mapping[str, OtherType] | None = None
 ) -> None:
-    """Reads standard input to its end; `types` are further types of task, by their names. Raises
-    UserError: standard input or output is closed, cannot be read or written."""
+    """Judges standard input to its end; `types` are additional task types by name. Raises
+    UserError: standard input or output is closed or fails."""
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
             "standard input or output is closed; tasks are read and verdicts written there"
         )
     try:
-        # A stream of its own, never closed: a thread may still wait for a line of it at the end,
-        # and closing waits for that thread. The interpreter would close `sys.stdin`, and abort.
+        # A second stream that is never closed: at the end a thread may still wait for a line, and
+        # closing would wait for that thread. The interpreter closes `sys.stdin` and would abort.
         source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
         with Referee(settings) as referee:
             judge_lines(referee, source, sys.stdout, types)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has left; there is nobody to tell
+        sys.stderr.close()  # the reader has closed the pipe
 
 
 def judge_lines(
@@ -91,7 +91,7 @@ def judge_lines(
     sink: TextIO,
     types: Mapping[str, OtherType] | None = None,
 ) -> None:
-    """Write the verdict of each line of `source` to `sink` as soon as its turn has come."""
+    """Writes the verdicts of the lines of `source` to `sink` in order, each as soon as possible."""
     types = types or {}
     lines: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_LINES_AHEAD)
     reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
@@ -111,7 +111,8 @@ def judge_lines(
 
 
 def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError]) -> None:
-    """Hand on the lines, of one that is too long no more than shows it; b'' is the end."""
+    """Puts the lines into the queue, a line that is too long only up to the limit; b'' is the
+    end."""
     try:
         while line := source.readline(MAX_LINE_BYTES + 1):
             lines.put(line)
@@ -128,7 +129,7 @@ def _questions(
     types: Mapping[str, OtherType],
     output_chars: int,
 ) -> Iterator[Question | None]:
-    """The questions in the lines; None for "nothing to read yet, finish what you have"."""
+    """The questions in the lines; None: no line yet, finish earlier questions."""
     number = 0
     while True:
         try:
@@ -152,7 +153,7 @@ def _questions(
 
 
 def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_Line, Question]:
-    """Read one line: what waits for the verdict, and the question to ask."""
+    """Parses one line into what waits for the verdict and the question to ask."""
     line = _Line()
     try:
         if len(text) > MAX_LINE_BYTES:
@@ -160,7 +161,7 @@ def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_
         record = json.loads(str(text, "utf-8-sig"), parse_constant=_refuse_constant)
         if not isinstance(record, dict):
             raise ValueError("not a JSON object")
-        json.dumps(record.get("id"), allow_nan=False)  # 1e999 is read as a number that is none
+        json.dumps(record.get("id"), allow_nan=False)  # 1e999 is read as infinity
         line.id = record.get("id")
         line.question = _question(record, types)
         other = types.get(line.question.kind)
@@ -195,7 +196,7 @@ def _question(record: dict[str, Any], types: Mapping[str, OtherType]) -> Questio
 
 
 def _executions(question: Question) -> int:
-    """How often programs are executed for it, at most."""
+    """The largest number of executions that it needs."""
     inputs, answers = len(question.inputs), len(question.answers)
     if question.kind == "code_o":
         return 2 * inputs
@@ -203,7 +204,7 @@ def _executions(question: Question) -> int:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _verdict(line: _Line, judgement: Judgement, types: Mapping[str, OtherType]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""What is executed to answer a question, and how the outcomes are read.
+"""Plans: what is executed to answer a question, and how the outcomes are graded.
 
-Each is a plan: it yields works, is sent the outcomes of their calls, and returns the answer.
-Gold outputs never leave this side, and no hidden input is evaluated beside a student's program:
-what is no literal becomes one in a child of the teacher's program first.
+A plan is a generator: it yields works, receives the outcomes of their calls, and returns the
+answer. Gold outputs never enter the sandbox, and no hidden input is evaluated in a child of a
+student's program: an input that is an expression is first turned into literals by the teacher's
+program.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
 
 MAX_SOURCE_CHARS = 200_000
 _LOOSE = re.compile(r"[.{jJ]|[0-9][eE]")
-"""What a value that can be written in several ways shows in its text: a float, a complex number, a
-dict or a set. Without it, literals written by `literal.write` are the same only as texts."""
+"""Matches the text of a value that can be written in several ways: a float, complex number, dict or
+set. Without a match, two literals from `literal.write` are the same exactly if their texts are."""
 
 
 class Gold(NamedTuple):
-    """A gold output: as `literal.write` writes it (so outputs that are right often have the very
-    same text), and its value."""
+    """A gold output: its text in the form of `literal.write` (right outputs often have equal text),
+    and its value."""
 
     text: str
     value: object
@@ -38,13 +39,13 @@ class Gold(NamedTuple):
 
 
 def execute(work: SandboxWork) -> Plan[list[CallOutcome]]:
-    """The outcomes of raw work."""
+    """The outcomes of a raw work."""
     ((*outcomes,),) = yield [work]
     return outcomes
 
 
 def check(program: Program) -> Plan[Execution]:
-    """Run a program twice on each of its inputs, and once more as its answers would be."""
+    """Runs a program twice on each of its inputs, and once more in the way that answers are run."""
     refused = _unfit(program)
     if refused is not None:
         return refused
@@ -62,7 +63,7 @@ def check(program: Program) -> Plan[Execution]:
 
 
 def grade(question: Question) -> Plan[tuple[Grade, ...]]:
-    """Grade the answers against the gold outputs that the question carries."""
+    """Grades the answers against the question's gold outputs."""
     if question.kind not in ("code_o", "code_i", "code_f"):
         raise ValueError(f"unknown task type {question.kind!r}: code_o, code_i or code_f")
     malformed = ""
@@ -94,7 +95,7 @@ def grade(question: Question) -> Plan[tuple[Grade, ...]]:
 
 
 def judge(question: Question) -> Plan[Judgement]:
-    """Validate the question's program and grade its answers against what it computes."""
+    """Validates the question's program and grades the answers against its outputs."""
     if question.kind == "malformed":
         return Judgement(Execution(False, Reason.MALFORMED))
     if question.kind == "code_f" and not question.program:  # the pairs are given
@@ -119,7 +120,7 @@ def judge(question: Question) -> Plan[Judgement]:
     work = _validation(program)
     answers = _Answers(question.answers if question.kind == "code_i" else (), literal.MAX_CHARS)
     asked = answers.as_inputs(program.inputs) if answers.distinct else ()
-    # A code_f program is what the answers to it must not see.
+    # Answers to a code_f question must not see its program.
     work = work._replace(calls=work.calls + asked, isolated=functions)
     ((*outcomes,),) = yield [work]
     execution, gold = _execution(program, outcomes[: work.required_calls])
@@ -145,8 +146,8 @@ _VOID_GRADE = Grade(False, 0.0, _VOID.reason, _VOID.detail)
 def _graded_inputs(
     program: Program, answers: _Answers, gold: Gold, outcomes: Sequence[CallOutcome] | None = None
 ) -> Plan[tuple[Grade, ...] | None]:
-    """The grades of predicted inputs; None where the task's own input, judged after all of them and
-    in the same place, is not right any more. `outcomes`: what came of them, if they have run."""
+    """The grades of predicted inputs; None if the task's gold input, judged after them in the same
+    place, is no longer right. `outcomes`: theirs, if they have already run."""
     calls = answers.as_inputs(program.inputs)
     work = SandboxWork(program.source, calls, tuple(program.imports))
     if not answers.distinct:
@@ -163,28 +164,28 @@ def _graded_inputs(
                 ):
                     grades[at] = _SOLVED
             return answers.grades(grades[:count])
-        if not last:  # in a batch something went wrong
+        if not last:  # something went wrong in the batch
             ((*outcomes,),) = yield [work._replace(alone=True)]
     return None
 
 
 def _same_input(left: str, right: str) -> bool:
-    """Whether two argument lists of literals are of the same values."""
+    """Whether two argument lists of literals have the same values."""
     if left == right:
         return True
-    alike = "".join(left.split()) == "".join(right.split())  # the rest costs more
+    alike = "".join(left.split()) == "".join(right.split())  # parsing costs more
     return alike and canonical(left) == canonical(right) is not None
 
 
 def _graded_functions(
     program: Program, answers: _Answers, gold: Sequence[Gold]
 ) -> Plan[tuple[Grade, ...] | None]:
-    """The grades of predicted programs; None where the task's own is not right among them."""
+    """The grades of predicted programs; None if the task's gold program is not judged right."""
     calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
     teacher = program.source if answers.distinct else ""
     sources = list(dict.fromkeys([*answers.distinct, teacher] if teacher else answers.distinct))
-    # Each in a child of its own: it may read all that its process ever held, and neither the
-    # teacher's program nor another student's may be there.
+    # A separate child for each: a program may read everything in its process, so neither the
+    # teacher's program nor another student's may ever have been there.
     works = [
         SandboxWork(source, calls, tuple(program.imports), isolated=True) for source in sources
     ]
@@ -199,7 +200,7 @@ def _graded_functions(
 
 
 def _right(work: SandboxWork, gold: Sequence[Gold]) -> Plan[bool]:
-    """Whether calls give the gold outputs; those that do not have a second try alone."""
+    """Whether the calls give the gold outputs; those that do not are tried again alone."""
     (outcomes,) = yield [work]
     if not _grade_function(outcomes, gold).solved and not work.alone:
         (outcomes,) = yield [work._replace(alone=True)]
@@ -207,7 +208,7 @@ def _right(work: SandboxWork, gold: Sequence[Gold]) -> Plan[bool]:
 
 
 class _Answers:
-    """The answers to a question; equal ones are executed once."""
+    """The answers to a question; equal answers are executed once."""
 
     def __init__(self, answers: Sequence[str], max_chars: int) -> None:
         self._answers = answers
@@ -215,11 +216,11 @@ class _Answers:
         self.distinct = list(dict.fromkeys(a for a in answers if len(a) <= max_chars))
 
     def as_inputs(self, right: Sequence[str]) -> tuple[Call, ...]:
-        """Their calls, and behind them that of an input known to be right."""
+        """Their calls, followed by the call of the gold input."""
         return tuple(Call(wire.LITERAL, text) for text in (*self.distinct, *right))
 
     def grades(self, grades: Sequence[Grade]) -> tuple[Grade, ...]:
-        """One for each answer, from those of the distinct ones."""
+        """The grade of each answer from those of the distinct answers."""
         by_answer = dict(zip(self.distinct, grades, strict=True))
         too_large = Grade(False, 0.0, Reason.TOO_LARGE)
         return tuple(by_answer.get(answer, too_large) for answer in self._answers)
@@ -234,10 +235,10 @@ def _unfit(program: Program) -> Execution | None:
 
 
 def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
-    """The program with its inputs as literals, if it must have such; or why it cannot.
+    """The program with its inputs as literals if it must have literals, or why that is impossible.
 
-    Whoever answers is given literals. A value that only an expression can make (one list twice in
-    another, an interned string) would tell the one from the other.
+    Answers get literals. Values that only an expression can make (one list twice in another, an
+    interned string) would let a program distinguish validation from grading.
     """
     expressions = [text for text in program.inputs if not is_literal(text)]
     if not expressions or not program.literal_inputs:
@@ -264,7 +265,7 @@ def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
 
 
 def _validation(program: Program) -> SandboxWork:
-    """What validates a program: both rounds, the second in the other order."""
+    """The work that validates a program: two rounds, the second in reverse order."""
     kinds = {text: wire.LITERAL if is_literal(text) else wire.EXPRESSION for text in program.inputs}
     first = [Call(kinds[text], text) for text in program.inputs]
     second = [call._replace(again=True) for call in reversed(first)]
@@ -273,7 +274,7 @@ def _validation(program: Program) -> SandboxWork:
 
 
 def _execution(program: Program, outcomes: Sequence[CallOutcome]) -> tuple[Execution, list[Gold]]:
-    """Read a validation; also what it makes the gold outputs, if it is valid."""
+    """The execution from a validation's outcomes and, if it is valid, the gold outputs."""
     count = len(program.inputs)
     gold: list[Gold] = []
 
@@ -300,7 +301,7 @@ def _execution(program: Program, outcomes: Sequence[CallOutcome]) -> tuple[Execu
 
 
 def is_literal(text: str) -> bool:
-    """Whether an argument list is one of literals only."""
+    """Whether an argument list has only literals."""
     try:
         literal.parse_arguments(text)
     except literal.NotLiteral:
@@ -316,7 +317,7 @@ def _grade_function(outcomes: Sequence[CallOutcome], gold: Sequence[Gold]) -> Gr
 
 
 def _compare_literal(answer: str, gold: Gold) -> Grade:
-    """Grade a predicted output: nothing runs, two literals are compared."""
+    """Grades a predicted output by comparing two literals; nothing is executed."""
     if answer == gold.text:
         return Grade(True, 1.0, Reason.SOLVED)
     try:
@@ -333,7 +334,7 @@ _WRONG = Grade(False, 0.0, Reason.WRONG)
 
 
 def _compare(outcome: CallOutcome, gold: Gold) -> Grade:
-    """Whether an execution gave the gold output; its text is only ever read as a literal."""
+    """Grades an execution against the gold output; its text is only ever read as a literal."""
     if outcome.reason is not Reason.OK:
         return Grade(False, 0.0, outcome.reason, outcome.text)
     if outcome.text == gold.text:

@@ -1,6 +1,6 @@
-"""The referee: validates programs and grades answers, in batches, on all its workers.
+"""The referee: validates programs and grades answers in batches on its workers.
 
-It spreads jobs over them, brings results back in order, and outlives lost workers.
+It distributes jobs, returns results in order, and replaces lost workers.
 """
 
 import os
@@ -22,18 +22,18 @@ from .sandbox.wire import SandboxWork
 from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
 from .zygote_handle import START_SECONDS, Worker, cannot_start, now
 
-_QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
+_QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote is never idle
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_TRIES = 10  # of one task
-_KILLS = 30  # of one task
-_STARTS = 10  # of one worker
+_TRIES = 10  # per task
+_KILLS = 30  # per task
+_STARTS = 10  # per worker
 
 _Answer = TypeVar("_Answer")
 
 
 class SandboxLayer(NamedTuple):
-    """One layer of confinement, as tried in a worker."""
+    """One layer of confinement, as tested in a worker."""
 
     name: str
     available: bool
@@ -41,11 +41,11 @@ class SandboxLayer(NamedTuple):
 
 
 class Referee(AbstractContextManager["Referee"]):
-    """Runs model-written Python behind walls and says what came of it.
+    """Runs model-written Python in a sandbox and judges it.
 
-    All calls take batches, use every worker, and return in order. Use it as a context manager, or
-    `close` it; a fork of the process starts workers of its own. Raises `UserError` where the
-    platform cannot confine and the settings do not accept that.
+    All methods take batches, use every worker and return in order. Use it as a context manager, or
+    call `close`; a forked process starts new workers. Raises `UserError`: the platform cannot
+    confine programs and the settings do not accept that.
     """
 
     def __init__(self, settings: RefereeSettings | None = None) -> None:
@@ -61,38 +61,34 @@ class Referee(AbstractContextManager["Referee"]):
         self.close()
 
     def check(self, programs: Sequence[Program]) -> list[Execution]:
-        """Run each program twice on each of its inputs.
+        """Runs each program twice on each of its inputs.
 
-        An execution is valid when every output is a literal and both runs agree, the second of
-        which takes place among other random numbers, at another time and at other addresses.
+        An execution is valid if every output is a literal and both runs agree; the second run has
+        other random numbers, another clock and other addresses.
         """
         return list(self._stream(map(plans.check, programs)))
 
     def grade(self, questions: Sequence[Question]) -> list[tuple[Grade, ...]]:
-        """Grade the answers of each question against the gold outputs that it carries.
-
-        code_o executes nothing. Identical answers are executed once.
-        """
+        """Grades the answers of each question against its gold outputs. code_o executes nothing."""
         return list(self._stream(map(plans.grade, questions)))
 
     def judge(self, questions: Sequence[Question]) -> list[Judgement]:
-        """Validate each question's program and grade its answers against what it computes."""
+        """Validates each question's program and grades the answers against its outputs."""
         return list(self.stream(questions))
 
     def stream(self, questions: Iterable[Question | None]) -> Iterator[Judgement]:
-        """As `judge`, one by one in order, reading ahead in a bounded way.
+        """As `judge`, one by one in order, with bounded read-ahead.
 
-        A None among the questions means that there is nothing to read yet: the source is asked
-        again when something has been finished.
+        None among the questions means "none yet": the source is asked again after an answer.
         """
         return self._stream(q if q is None else plans.judge(q) for q in questions)
 
     def run(self, works: Iterable[SandboxWork]) -> list[list[CallOutcome]]:
-        """The outcomes of raw work for callers with their own rules: `patches.referee_executor`."""
+        """The outcomes of raw works for callers with other rules: `patches.referee_executor`."""
         return list(self.outcomes(works))
 
     def outcomes(self, works: Iterable[SandboxWork]) -> Iterator[list[CallOutcome]]:
-        """As `run`, one by one in order, reading ahead in a bounded way."""
+        """As `run`, one by one in order, with bounded read-ahead."""
         return self._stream(map(plans.execute, works))
 
     def _start(self) -> None:
@@ -111,11 +107,11 @@ class Referee(AbstractContextManager["Referee"]):
 
     @property
     def _two_workers(self) -> bool:
-        """Whether a second run needs another worker, to be at other addresses."""
+        """Whether a second run needs another worker to have other addresses."""
         return not any(name == "fixed addresses" and on for name, on, _ in self.layers)
 
     def _add_workers(self, count: int) -> None:
-        """Start workers and wait until all are warm."""
+        """Starts workers and waits until all are ready."""
         for _ in range(count):
             worker = Worker(self.settings)
             self._workers.append(worker)
@@ -125,7 +121,7 @@ class Referee(AbstractContextManager["Referee"]):
             self._collect(nothing)
 
     def _admit(self, hello: dict[str, Any]) -> None:
-        """Look at what confines a worker that has greeted."""
+        """Checks the confinement of a worker from its greeting."""
         self.layers = [SandboxLayer(*layer) for layer in hello["layers"]]
         seccomp = next(layer for layer in self.layers if layer.name == "seccomp")
         if not seccomp.available and not self.settings.allow_unsandboxed:
@@ -135,7 +131,7 @@ class Referee(AbstractContextManager["Referee"]):
             )
 
     def close(self) -> None:
-        """Kill all workers. Idempotent."""
+        """Kills all workers. Idempotent."""
         if os.getpid() == self._owner:
             for worker in self._workers:
                 worker.close()
@@ -143,12 +139,9 @@ class Referee(AbstractContextManager["Referee"]):
         self._selector.close()
 
     def _stream(self, plans: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        """Yield the answer of each plan in the order the plans come; reads ahead a bounded way.
-
-        A None among the plans means "nothing yet". Only one stream runs at a time; another
-        thread's waits.
-        """
-        if os.getpid() != self._owner:  # forked: those workers are the parent's
+        """Yields the plans' answers in order, with bounded read-ahead; None among the plans means
+        "none yet". Only one stream runs at a time; another thread's waits."""
+        if os.getpid() != self._owner:  # forked: the workers belong to the parent
             self._owner, self._lock = os.getpid(), threading.Lock()
             for worker in self._workers:
                 worker.sock.close()
@@ -183,13 +176,12 @@ class Referee(AbstractContextManager["Referee"]):
                 self._feed(schedule)
                 self._collect(schedule)
         finally:
-            for worker in list(self._workers):  # an abandoned stream leaves no half-done work
+            for worker in list(self._workers):  # after an abandoned stream no work is left over
                 if worker.jobs:
                     self._replace(worker)
 
     def _feed(self, schedule: WorkSchedule) -> None:
-        # Who calls with one task at a time meets another worker each time, whose next child has
-        # been forked meanwhile.
+        # Single tasks go to the workers in turn: each has forked its next child meanwhile.
         self._workers = [*self._workers[1:], self._workers[0]]
         for depth in range(_QUEUED_PER_WORKER):
             for worker in self._workers:
@@ -202,7 +194,7 @@ class Referee(AbstractContextManager["Referee"]):
                     worker.send(job.packed(self.settings))
 
     def _collect(self, schedule: WorkSchedule) -> None:
-        """Wait for reports (or for a hung worker) and book them."""
+        """Waits for reports (or for a hung worker) and stores them."""
         busy = [worker for worker in self._workers if worker.jobs or not worker.ready]
         if not busy:
             return
@@ -229,7 +221,7 @@ class Referee(AbstractContextManager["Referee"]):
                 if hello is not None:
                     self._admit(hello)
                     worker.ready, worker.starts = True, 0
-            except UserError as error:  # it, or a probe of its, was killed meanwhile, perhaps
+            except UserError as error:  # perhaps it or one of its probes was killed meanwhile
                 self._replace(worker, error)
             return
         reports = worker.pull()
@@ -255,7 +247,7 @@ class Referee(AbstractContextManager["Referee"]):
             self._recover(worker, schedule)
 
     def _recover(self, worker: Worker, schedule: WorkSchedule) -> None:
-        """A worker is dead, hung or out of step: a new one takes its place, its tasks go again."""
+        """Replaces a worker that is dead, hung or out of step, and requeues its tasks."""
         if worker.jobs:
             first = worker.jobs[0].tasks[0]
             first.tries += 1
@@ -268,7 +260,7 @@ class Referee(AbstractContextManager["Referee"]):
         self._replace(worker)
 
     def _replace(self, worker: Worker, error: UserError | None = None) -> None:
-        """Start a new worker in the place of one; it takes jobs once it has greeted."""
+        """Starts a new worker in place of one; it gets jobs after its greeting."""
         if worker.starts >= _STARTS:
             raise error or UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
         self._selector.unregister(worker.sock)
@@ -279,7 +271,7 @@ class Referee(AbstractContextManager["Referee"]):
 
 
 def confinement() -> list[SandboxLayer]:
-    """Start a worker, put every layer in force, see which ones bite, and say so."""
+    """Starts a worker, applies every layer and tests which are effective."""
     if not sys.platform.startswith("linux"):
         return [SandboxLayer("seccomp", False, f"{platform.system()} has none")]
     try:

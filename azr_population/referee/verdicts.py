@@ -1,4 +1,4 @@
-"""The words of the referee: what is asked of it and what it answers."""
+"""The referee's questions and verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from enum import Enum
 
 
 class Reason(str, Enum):
-    """Why a verdict is what it is. The list is fixed and the pipe prints these words; what each
-    means is in `runs/meanings.py`."""
+    """The reason of a verdict. The list is fixed, and the pipe prints these words;
+    `runs/meanings.py` explains each."""
 
     OK = "ok"
     SOLVED = "solved"
@@ -44,8 +44,8 @@ class Program:
     inputs: tuple[str, ...]
     imports: tuple[str, ...] = ()
     literal_inputs: bool = False
-    """Whether each input must come to literals, as those of a code_f task must, so that another
-    program can be given the same."""
+    """Whether each input must evaluate to literals, as in a code_f task, so that another program
+    can get the same input."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Question:
     code_o: `outputs[0]` is the gold output; answers are literals.
     code_i: `program` and `outputs[0]`, the gold output; answers are argument lists of literals.
     code_f: `inputs` and `outputs` are the hidden pairs; answers are programs that define `f`. They
-    are given the inputs as literals; what is an expression is evaluated with `program` before.
+    get the inputs as literals; an expression is first evaluated with `program`.
 
-    `judge` computes the gold outputs itself from `program` and `inputs` and ignores `outputs`,
-    but for code_f without a program, whose pairs are given.
+    `judge` computes the gold outputs from `program` and `inputs` and ignores `outputs`, except for
+    code_f without a program, where the pairs are given.
     """
 
     type: str
@@ -77,10 +77,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of running a program: `outputs[i]` is the literal of `f(*inputs[i])`.
+    """The result of validating a program: `outputs[i]` is the literal of `f(*inputs[i])`.
 
-    Where it is not valid, `outputs` is empty and `detail` may say more; that text is the
-    program's own, not the referee's. `inputs`, if literals were asked for, are the inputs as such.
+    If it is not valid, `outputs` is empty and `detail` may explain why; that text comes from the
+    program, not from the referee. `inputs` has the inputs as literals if these were required.
     """
 
     valid: bool
@@ -92,7 +92,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Grade:
-    """The verdict on one answer. `accuracy`: 0 or 1, for code_f the share of hidden pairs right."""
+    """The verdict on one answer. `accuracy`: 0 or 1; for code_f the share of right hidden pairs."""
 
     solved: bool
     accuracy: float
@@ -102,7 +102,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Validation and grading in one: the execution, and one grade per answer if it is valid."""
+    """Validation and grading together: the execution and, if it is valid, a grade per answer."""
 
     execution: Execution
     grades: Sequence[Grade] = ()

@@ -34,7 +34,7 @@ fix_addresses(sys.argv[2:])
 from sandbox.zygote import main
 main()
 """
-# From 3.13 on an AttributeError of a module looks at the current folder, which no child can reach.
+# From 3.13 on a module's AttributeError reads the current folder, which no child can access.
 _SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ()
 _INTERPRETER = (sys.executable, "-s", "-S", "-B", *_SAFE_PATH, "-X", "utf8")
 START_SECONDS = 60.0
@@ -42,7 +42,7 @@ _BUFFER_BYTES = 1 << 16
 
 
 class Report(NamedTuple):
-    """How a child ended and the frames it left: see `wire.REPORT`."""
+    """How a child ended, with its frames: see `wire.REPORT`."""
 
     end: int
     code: int
@@ -51,15 +51,15 @@ class Report(NamedTuple):
 
 
 class Worker:
-    """One zygote process: started at once, ready for jobs when it has sent its greeting.
+    """One zygote process: started at once, ready for jobs after its greeting.
 
-    A fresh interpreter is executed, so the trainer itself is never forked: that stays cheap and
-    safe however much memory and however many threads the trainer has.
+    A fresh interpreter is executed instead of forking the trainer: that is cheap and safe whatever
+    memory and threads the trainer has.
     """
 
     def __init__(self, settings: RefereeSettings, starts: int = 1) -> None:
         self.starts = starts
-        """How often a worker in this place has been started since one was ready."""
+        """Starts in this place since a worker was last ready."""
         self.ready = False
         self.jobs: deque[Job] = deque()
         self.since = now()
@@ -80,15 +80,15 @@ class Worker:
             raise cannot_start(error) from error
         self.outgoing: deque[memoryview] = deque()
         self.incoming = bytearray()
-        # One buffer for all reads: `recv` would cut a large block down to what has come each time,
-        # and so strew the trainer's heap with splinters that never make room for a large one again.
+        # One buffer for all reads: `recv` would shrink a large block at each call and fragment the
+        # trainer's heap.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
         self.sock.setblocking(False)
 
     def hello(self) -> dict[str, Any] | None:
-        """The greeting if it has come, None if not yet. Raises UserError where the zygote died or
-        failed while starting."""
+        """The greeting, or None if it has not arrived. Raises UserError: the zygote died or failed
+        while starting."""
         reports = self.pull()
         line, end, rest = self.incoming.partition(b"\n")
         if not end and reports is not None:
@@ -106,12 +106,12 @@ class Worker:
         return lines[-1] if lines else "it died"
 
     def send(self, job: bytes) -> None:
-        """Queue a job and push what the socket takes now."""
+        """Queues a job and writes what the socket accepts now."""
         self.outgoing.append(memoryview(job))
         self.push()
 
     def push(self) -> None:
-        """Write queued bytes until the socket is full. A dead zygote shows when reading."""
+        """Writes queued bytes until the socket is full. A dead zygote is noticed when reading."""
         try:
             while self.outgoing:
                 head = self.outgoing[0]
@@ -126,7 +126,7 @@ class Worker:
             self.outgoing.clear()
 
     def pull(self) -> list[Report] | None:
-        """Read what has arrived; the complete reports in it, None when the zygote is gone."""
+        """Reads what has arrived; returns the complete reports, or None if the zygote is gone."""
         gone = False
         try:
             while True:
@@ -152,7 +152,7 @@ class Worker:
         return None if gone and not reports else reports
 
     def close(self) -> None:
-        """Kill the zygote; its children die with it. Idempotent."""
+        """Kills the zygote; its children die with it. Idempotent."""
         self.sock.close()
         self.process.kill()
         self.process.wait()
@@ -161,7 +161,7 @@ class Worker:
 
 
 def cannot_start(error: OSError) -> UserError:
-    """What to tell the user where the system has no room for a worker."""
+    """The error if the system cannot start a worker."""
     return UserError(
         f"referee: a worker cannot be started ({error.strerror}); each takes 3 open files "
         "(`ulimit -n`) and 20 MB; referee.workers sets how many there are"
@@ -169,9 +169,9 @@ def cannot_start(error: OSError) -> UserError:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the trainer's, but for what its interpreter may need to start at all.
+    """Nothing of the trainer's environment, except what its interpreter needs to start.
 
-    LD_BIND_NOW: symbols are looked up once, in the zygote, and not again in each child.
+    LD_BIND_NOW: symbols are resolved once in the zygote and not again in each child.
     """
     environment = {"PYTHONHASHSEED": "0", "LD_BIND_NOW": "1"}
     for name in ("LD_LIBRARY_PATH", "PYTHONHOME"):
@@ -198,5 +198,5 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
 
 
 def now() -> float:
-    """Seconds on a clock that only goes forward."""
+    """Seconds on a monotonic clock."""
     return time.monotonic()

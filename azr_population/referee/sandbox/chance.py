@@ -1,15 +1,15 @@
-"""Clocks, chance and addresses: in every run the same, in the second validation run all different.
+"""Clocks, random numbers and addresses: equal in every run, different in the second validation run.
 
-A program is executed in one of several worlds. The second validation run takes place in another one
-than all the rest: every field of the date differs, every random bit is turned over, objects lie
-elsewhere. If it looked at the clock or drew lots, it goes through more worlds. So whoever lets one
-of them show in the output, be it one bit of it, disagrees with himself; and whoever does not may
-use them. Nothing here is real, so that a verdict is the same each time it is asked for.
+A program is executed in one of several worlds. The second validation run has another world than all
+other runs: every field of the date differs, every random bit is inverted, and objects are elsewhere
+in memory. A program that used the clock or random numbers goes through more worlds. So a program
+whose output depends on them, even by one bit, contradicts itself; others may use them. Nothing here
+is real, so a verdict is the same each time.
 
-What a program reaches through C alone finds nothing either: the kernel gives no clock and no
-random bytes (`sandbox.kernel.stop_clocks`, `sandbox.seccomp`). A zygote runs without address space
-randomisation where the kernel lets it, so that an order which depends on where objects lie (a set
-with None in it) is the same in every worker and on every day.
+C code finds nothing either: the kernel gives no clock and no random bytes
+(`sandbox.kernel.stop_clocks`, `sandbox.seccomp`). A zygote runs without address space randomisation
+if the kernel allows it, so that an order that depends on addresses (a set with None in it) is the
+same in every worker and on every day.
 """
 
 import ctypes
@@ -26,31 +26,31 @@ from typing import Any
 WORLDS = 8
 _EPOCHS = [1_709_626_520.123456, 1_950_126_413.876543]  # 2024-03-05 08:15:20, 2031-10-18 21:46:53
 _EPOCHS += [_EPOCHS[0] + 31_337_421.7 * world for world in range(2, WORLDS)]
-_TICK = 0.001  # a clock goes on by so much at each look
-_BOOT = 1_700_000_000.0  # what the clocks that count from some moment count from
+_TICK = 0.001  # seconds by which a clock advances at each reading
+_BOOT = 1_700_000_000.0  # zero of the monotonic clocks
 
 
 def _words(seed: int) -> tuple[int, ...]:
     generator = random.Random(seed)
-    generator.random()  # what it starts from is all but the same for all small seeds
+    generator.random()  # initial states of small seeds are almost equal
     return tuple(generator.getstate()[1][:-1])
 
 
-_ALL_ONES = 0x12DD9BB3  # a state word of the Mersenne twister that it puts out as 0xFFFFFFFF
-# From seed 4 and turned over, the first choice among 2 to 32 and the first shuffle differ, too.
+_ALL_ONES = 0x12DD9BB3  # a state word of the Mersenne twister whose output is 0xFFFFFFFF
+# With seed 4 the first choice among 2 to 32 and the first shuffle also differ when inverted.
 _STATES = [_words(4), tuple(word ^ _ALL_ONES for word in _words(4))]
 _STATES += [_words(4 + world) for world in range(2, WORLDS)]
 _states = [(3, (*words, 0), None) for words in _STATES]
 
-# CPython's allocator: objects of a size class come from one pool after the other.
+# CPython's allocator takes objects of a size class from one pool after the other.
 _SIZES = range(16, 528, 16)  # bytes of an object
 _POOL, _POOL_HEAD = 1 << 14, 48
-_KEPT, _FREED = 24, 24  # objects of each size, for another order of places
+_KEPT, _FREED = 24, 24  # objects of each size, for another order of addresses
 _SMALL = [size for size in range(16, 224, 16) for _ in range(_KEPT + _FREED)]
 _TO_FREE = [at for at in range(len(_SMALL)) if at % (_KEPT + _FREED) >= _KEPT]
 random.Random(9).shuffle(_TO_FREE)
 
-_FLOATS = 100  # CPython keeps the places of so many for the next
+_FLOATS = 100  # the length of CPython's free list of floats
 
 _world = 0
 _looks = 0
@@ -58,7 +58,7 @@ _bytes = random.Random()
 
 
 def enter(world: int) -> None:
-    """Start an execution in a world, with its clock and its chance."""
+    """Starts an execution in a world, with its clock and its random numbers."""
     global _world, _looks
     _world, _looks = world, 0
     random.setstate(_states[world])
@@ -66,14 +66,14 @@ def enter(world: int) -> None:
 
 
 def consumed() -> bool:
-    """Whether the present execution has looked at a clock or drawn lots."""
+    """Whether the current execution has used a clock or random numbers."""
     state = _states[_world]
     return bool(_looks) or random.getstate() != state or _bytes.getstate() != state
 
 
 def settle() -> list[object]:
-    """Objects that fill the places which are free between others. While the zygote keeps them, its
-    children's objects lie one after the other, so that `heap_noise` has something to shift."""
+    """Objects that fill the gaps in the heap. While the zygote keeps them, its children's objects
+    are contiguous, so that `heap_noise` can shift them."""
     fillers: list[object] = _floats()
     for size in _SIZES:
         for _ in range(10_000):
@@ -84,8 +84,8 @@ def settle() -> list[object]:
 
 
 def heap_noise(much: bool) -> list[object]:
-    """Objects of every kind that shows its address. While they are kept, others lie elsewhere than
-    they would have. With `much`, further off, and in another order."""
+    """Objects of every kind that shows its address. While they are kept, new objects get other
+    addresses; with `much`, further away and in another order."""
     blocks: list[object] = [_object(size) for size in _SMALL] if much else []
     blocks += [_object(size) for size in _SIZES]
     blocks += [*_floats(), type("", (), {}), lambda: 0, (0 for _ in ())]
@@ -95,12 +95,12 @@ def heap_noise(much: bool) -> list[object]:
 
 
 def far_heap_noise() -> list[object]:
-    """So many objects of each size that the next lie in another of the allocator's pools."""
+    """Enough objects of each size that the next ones come from another pool of the allocator."""
     return [_object(size) for size in _SIZES for _ in range(_POOL // size)]
 
 
 def _object(size: int) -> object:
-    """An object of so many bytes; an empty `bytes` is 33."""
+    """An object of `size` bytes; an empty `bytes` has 33."""
     return bytes(size - 33) if size > 32 else complex(size) if size == 32 else object()
 
 
@@ -109,14 +109,14 @@ def _floats() -> list[object]:
 
 
 def salted_id(obj: object, /, real_id: Callable[[object], int] = id) -> int:
-    """`id` that still tells objects apart, but differs from world to world."""
+    """`id` that distinguishes objects but differs between worlds."""
     return real_id(obj) + _world * ((1 << 48) + 16)
 
 
 def install() -> None:
-    """Put these clocks and this chance in the place of the real ones, wherever they are known.
+    """Replaces the real clocks and random numbers in all modules.
 
-    For the zygote, when all modules are imported. The sandbox's own modules keep the real ones.
+    The zygote calls it after all imports. The sandbox's modules keep the real ones.
     """
     places = [
         vars(module)
@@ -202,20 +202,20 @@ def _urandom(size: int) -> bytes:
 
 
 def _override(cls: type, name: str, value: Any) -> None:
-    """Set an attribute of a class written in C, which Python refuses to."""
+    """Sets an attribute of a class written in C, which Python does not allow."""
     attributes = gc.get_referents(cls.__dict__)[0]
     attributes[name] = value
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))
 
 
 _SHOWN = re.compile(r" at 0x([0-9a-f]{6,16})\b")
-_SLACK = 1 << 30  # bytes that a process may grow by
+_SLACK = 1 << 30  # bytes by which a process may grow
 
 Ranges = Sequence[tuple[int, int]]
 
 
 def mapped_addresses() -> list[tuple[int, int]]:
-    """The ranges of addresses that this process uses or may come to use, in large pieces."""
+    """The address ranges that this process uses or may use later, in large pieces."""
     ranges: list[tuple[int, int]] = []
     try:
         with open("/proc/self/maps") as file:
@@ -231,9 +231,9 @@ def mapped_addresses() -> list[tuple[int, int]]:
 
 
 def shows_address(text: str, ranges: Ranges, source: str) -> bool:
-    """Whether an output holds the likes of `<function f at 0x7f31c02a3b50>`.
+    """Whether an output contains an address, as in `<function f at 0x7f31c02a3b50>`.
 
-    A number counts that is an address of this process, unless the program's own text holds it.
+    A number counts if it is an address of this process and not in the program's text.
     """
     for match in _SHOWN.finditer(text):
         address = int(match[1], 16)

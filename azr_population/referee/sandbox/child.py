@@ -1,9 +1,8 @@
-"""What one child does: compile programs, call their `f`, write down what came of it.
+"""A child: compiles programs, calls their `f`, and writes down the results.
 
-It runs under every limit from its first line on. It is not trusted: once a program runs, this code
-and all it holds belong to the program. So the child knows nothing that would help it (no gold
-answer; nothing of another task, but for those that programs share it with) and what it writes
-down is only ever read as data.
+It runs under every limit from its first line on. It is not trusted: a running program controls this
+code and all its data. So the child has nothing that would help it (no gold answer; nothing of other
+tasks, except those that share the child), and what it writes is only ever read as data.
 """
 
 import builtins
@@ -20,10 +19,10 @@ from .region import Region
 from .sharing import BUILTINS, Facades
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
-_INTERNALS = ("_strptime", "time")  # what the interpreter's own C code imports in a program's name
-_KEPT_PROGRAMS = 64  # compiled, in case that they come again
-_LIFE = 2000  # executions of a resident child, before another takes its place
-_MORE_PLACES = 2  # where what may show an address runs, too: one bit of it gets past 1 in 8 times
+_INTERNALS = ("_strptime", "time")  # the interpreter's C code imports these on behalf of a program
+_KEPT_PROGRAMS = 64  # compiled programs in the cache
+_LIFE = 2000  # executions of a resident child before it is replaced
+_MORE_PLACES = 2  # more runs if addresses may show: one bit of one goes unnoticed 1 in 8 times
 Result = tuple[int, str]
 """A status and its text."""
 
@@ -33,7 +32,7 @@ class BannedImport(ImportError):
 
 
 class _Sink:
-    """Stands where stdout was: takes everything, keeps nothing."""
+    """Replaces stdout and discards everything."""
 
     encoding = "utf-8"
     errors = "strict"
@@ -49,7 +48,7 @@ class _Sink:
 
 
 class _Printed(_Sink):
-    """Keeps what is printed, up to a bound."""
+    """Keeps printed text up to a limit."""
 
     def __init__(self, room: int) -> None:
         self.parts: list[str] = []
@@ -92,14 +91,14 @@ class Runner:
         self.programs: dict[tuple[Any, ...], Compiled] = {}
         self.executed = 0
         self.exhausted = False
-        """Whether a resident child has done enough, or ran out of memory: another is to follow."""
+        """Whether a resident child should be replaced: its life is over or memory ran out."""
 
     def run(self, works: list[wire.SandboxWork], region: Region, resident: bool) -> None:
-        """Make the calls of all works; frames go to the region, the calls numbered through.
+        """Makes the calls of all works, numbered consecutively; frames go to the region.
 
-        Of several calls only those of shareable programs are made. A call that has a fresh child
-        for itself is made with the whole interpreter, and always in the very same way: its program
-        may look at all there is, and is not to tell one such call from another.
+        Of several calls only those of shareable programs are made. A single call in a fresh child
+        has the whole interpreter, and is always made in exactly the same way: its program may
+        inspect everything and must not be able to distinguish two such calls.
         """
         gc.enable()
         self.region = region
@@ -118,13 +117,13 @@ class Runner:
                     failed = number < work.required_calls and done[0] != wire.OK
                 region.put(first + number, *done)
                 if call.kind == wire.SCRIPT:
-                    gc.collect()  # what a finaliser prints is nobody's output
+                    gc.collect()  # output of finalisers must not go to the next call
             del noise
             first += len(work.calls)
         self.exhausted = self.exhausted or self.executed > _LIFE
 
     def _executed(self, prelude: str) -> dict[str, Any]:
-        """The names that scripts find."""
+        """The names that the prelude defines for scripts."""
         scope = {"__builtins__": self.builtins, "__name__": "prelude", "time_part": self._time_part}
         exec(compile(prelude, "<prelude>", "exec", dont_inherit=True), scope)
         return {name: value for name, value in scope.items() if not name.startswith("__")}
@@ -133,10 +132,10 @@ class Runner:
         self.region.time_part(begins)
 
     def warm_up(self) -> None:
-        """Run a program of our own a few times, in the zygote.
+        """Runs a program of ours a few times in the zygote.
 
-        The interpreter rewrites code as it gets warm; what is warm before the fork, a child need
-        not copy the pages of.
+        The interpreter specialises code at run time; children need not copy the pages of code that
+        was specialised before the fork.
         """
         calls = (wire.Call(wire.EXPRESSION, "[1], 'a'"), wire.Call(wire.LITERAL, "[2.5], 'b'")) * 4
         work = wire.SandboxWork("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
@@ -162,7 +161,7 @@ class Runner:
         return program
 
     def _execute(self, program: Compiled, call: wire.Call, alone: bool) -> Result:
-        """Make one call: with the whole interpreter, or, if all is shareable, as one of many."""
+        """Makes one call: with the whole interpreter, or as a shareable one among many."""
         values = arguments(call, self.banned_names)
         if values.status != wire.OK:
             return values.status, values.text
@@ -204,7 +203,7 @@ class Runner:
         namespace: dict[str, Any] = {
             "__builtins__": self.builtins if alone else self.shared_builtins
         }
-        if call.again:  # as AZR's second run has it: the number of globals is no steady output
+        if call.again:  # so that an output that counts the globals is not steady
             namespace["returns"] = None
         assert program.code is not None
         try:
@@ -239,7 +238,7 @@ class Runner:
         return wire.OK, literal.write(output, min(self.max_output, literal.MAX_CHARS))
 
     def _script(self, code: CodeType, values: Arguments, namespace: dict[str, Any]) -> Result:
-        """Run a script; the output is the `str` of its last expression, or what it printed."""
+        """Runs a script; its output is the `str` of its last expression, or what it printed."""
         namespace |= self.prelude
         try:
             if values.code is not None:

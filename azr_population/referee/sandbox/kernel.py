@@ -1,6 +1,6 @@
-"""The system calls that Python does not wrap, through ctypes: prctl, seccomp, Landlock.
+"""System calls that Python does not wrap, through ctypes: prctl, seccomp, Landlock.
 
-Each function raises OSError where the kernel refuses.
+Each function raises OSError if the kernel refuses.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _PR_GET_SECCOMP = 21
 _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_VERSION_QUERY = 1
-_PROT_READ, _BLANK = 1, 0x32  # private, anonymous, in that very place
+_PROT_READ, _BLANK = 1, 0x32  # private, anonymous, at a fixed address
 _AT_RANDOM = 25
 FIXED = "fixed addresses"
 _NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF  # personalities
@@ -49,12 +49,12 @@ def _prctl(option: int, first: int = 0, second: int = 0) -> int:
 
 
 def die_with_parent(signal: int) -> None:
-    """Have the kernel send this process a signal when its parent dies (prctl PDEATHSIG)."""
+    """Lets the kernel send this process a signal when its parent dies (prctl PDEATHSIG)."""
     _prctl(_PR_SET_PDEATHSIG, signal)
 
 
 def forbid_new_privileges() -> None:
-    """No exec can grant a privilege any more (prctl NO_NEW_PRIVS); seccomp requires it."""
+    """No exec can grant a privilege from now on (prctl NO_NEW_PRIVS); seccomp requires it."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -64,7 +64,7 @@ def forbid_inspection() -> None:
 
 
 def clock_pages() -> list[tuple[int, int]]:
-    """Where the kernel shows processes its clocks and random bytes, to be read without a call."""
+    """The pages in which the kernel shows clocks and random bytes, readable without a call."""
     with open("/proc/self/maps") as file:
         fields = [line.split() for line in file if "[vvar" in line]
     ranges = [[int(end, 16) for end in field[0].split("-")] for field in fields]
@@ -72,27 +72,28 @@ def clock_pages() -> list[tuple[int, int]]:
 
 
 def stop_clocks(pages: Sequence[tuple[int, int]]) -> None:
-    """Put blank pages there. What reads them then asks the kernel, as its filter permits."""
+    """Replaces those pages by blank ones. Readers then make system calls, which the filter
+    judges."""
     for address, length in pages:
         if _libc.mmap(address, length, _PROT_READ, _BLANK, -1, 0) != address:
-            raise OSError(ctypes.get_errno(), "the page of the clocks does not give way")
+            raise OSError(ctypes.get_errno(), "the clock page cannot be replaced")
 
 
 def forget_random_bytes() -> None:
-    """Blank the bytes that the kernel gives each program that it starts."""
+    """Blanks the random bytes that the kernel gives each new program."""
     address = _libc.getauxval(_AT_RANDOM)
     if address:
         ctypes.memset(address, 0, 16)
 
 
 def warm_up() -> None:
-    """Make the calls that children make, harmlessly, so that their code is warm before a fork."""
+    """Makes the children's calls without effect, so that their code is loaded before a fork."""
     for _ in range(25):
         _prctl(_PR_GET_SECCOMP)
 
 
 def fix_addresses(leave_out: Sequence[str]) -> None:
-    """Start this interpreter afresh without address space randomisation; nothing where refused."""
+    """Restarts this interpreter without address space randomisation; does nothing if refused."""
     if fixed_addresses() or FIXED in leave_out or not hasattr(_libc, "personality"):
         return
     _libc.personality(ctypes.c_ulong(_NO_RANDOMISATION))
@@ -101,7 +102,7 @@ def fix_addresses(leave_out: Sequence[str]) -> None:
 
 
 def fixed_addresses() -> bool:
-    """Whether this process's addresses are the same each time that it starts."""
+    """Whether this process has the same addresses at each start."""
     if not hasattr(_libc, "personality"):
         return False
     now = _libc.personality(ctypes.c_ulong(_ASK))
@@ -109,7 +110,7 @@ def fixed_addresses() -> bool:
 
 
 def landlock_version() -> int:
-    """The kernel's Landlock ABI version, 0 where it has none."""
+    """The kernel's Landlock ABI version; 0: none."""
     version = _libc.syscall(
         ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), _LANDLOCK_VERSION_QUERY
     )
@@ -117,9 +118,9 @@ def landlock_version() -> int:
 
 
 def landlock_deny_all() -> int:
-    """Give up every file system right, TCP, signals and abstract sockets beyond this process.
+    """Gives up all file system rights, TCP, and signals and abstract sockets to other processes.
 
-    Handles all rights that the kernel's ABI knows and allows none. Returns that ABI version.
+    Handles all rights of the kernel's ABI and allows none. Returns the ABI version.
     """
     version = landlock_version()
     if version == 0:
@@ -141,7 +142,7 @@ def landlock_deny_all() -> int:
 
 
 def seccomp_available() -> bool:
-    """Whether the kernel has seccomp filters and this machine's numbers are known."""
+    """Whether the kernel has seccomp filters and this machine's call numbers are known."""
     if platform.machine() not in seccomp.AUDIT_ARCH:
         return False
     try:
@@ -156,7 +157,7 @@ class _Program(ctypes.Structure):
 
 
 def prepared_filter(resident: bool = False, clocks: bool = False) -> Callable[[], None]:
-    """Assemble the filter now; the callable that is returned installs it in its process."""
+    """Assembles the filter; the returned callable installs it in the calling process."""
     lines = seccomp.program(platform.machine(), resident, clocks)
     code = ctypes.create_string_buffer(seccomp.assemble(lines))
     header = _Program(len(lines), ctypes.addressof(code))

@@ -1,8 +1,8 @@
-"""The layers of confinement, in the order they are put on.
+"""The layers of confinement in the order in which they are applied.
 
-In the zygote, once, and so in all its children: privileges dropped, no_new_privs, not dumpable,
-Landlock that allows nothing, an address space limit. In each child, before it runs a program: the
-limits that a zygote could not live with, no descriptors, and the system call filter.
+In the zygote, and so in all its children: privileges dropped, no_new_privs, not dumpable, Landlock
+that allows nothing, an address space limit. In each child before it runs a program: limits that a
+zygote could not work with, no descriptors, and the system call filter.
 
 Each layer alone stops most attacks; tests run the corpus with one left out at a time.
 """
@@ -22,14 +22,14 @@ _NOBODY = 65534
 _FIXED = "the same in every worker"
 _RANDOM = "refused: a program's second run goes to another worker"
 CLOCKS = "no clocks"
-_PROBES = 3  # somebody else's signal to one says nothing
-_BITES = 7  # an exit code that means yes
+_PROBES = 3  # another process may signal one of them
+_BITES = 7  # the exit code of an effective layer
 Line = tuple[str, bool, str]
 """A layer's name, whether it is in force, and a detail."""
 
 
 def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
-    """Put on what all children inherit. `spare_bytes`: address space beyond the present one."""
+    """Applies what all children inherit. `spare_bytes`: address space beyond the current use."""
     lines: list[Line] = []
     used = _address_space()
     limits = [
@@ -75,8 +75,8 @@ Install = Callable[[], None]
 def seccomp_layer(
     leave_out: Sequence[str], clocks: bool = False
 ) -> tuple[Install | None, Install | None, Line]:
-    """What installs the filter in a fresh and in a resident child, both tried; None if it cannot
-    be. `clocks`: whether it lets them read the clocks."""
+    """Tested installers of the filter for a fresh and a resident child; None if impossible.
+    `clocks`: whether children may read the clocks."""
     if "seccomp" in leave_out:
         return None, None, ("seccomp", False, "left out")
     try:
@@ -91,9 +91,9 @@ def seccomp_layer(
 
 
 def clock_layer(leave_out: Sequence[str]) -> tuple[Install | None, Line]:
-    """What takes from a child the clocks that are read without a call, tried; None if it cannot be.
+    """A tested function that removes the clocks readable without a call; None if impossible.
 
-    Calls that read them are refused by the filter.
+    The filter refuses calls that read clocks.
     """
     if CLOCKS in leave_out:
         return None, (CLOCKS, False, "left out")
@@ -106,8 +106,8 @@ def clock_layer(leave_out: Sequence[str]) -> tuple[Install | None, Line]:
 
 
 def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppid() == -1) -> None:
-    """Install something in a throw-away child and see it bite; a filter does where the child does
-    not learn its parent's number."""
+    """Tests a layer in a temporary child; a filter is effective if the child cannot learn its
+    parent's number."""
     for _ in range(_PROBES):
         pid = os.fork()
         if pid == 0:
@@ -118,11 +118,11 @@ def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppi
                 os._exit(1)
         if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == _BITES:
             return
-    raise OSError("the kernel does not take it, or does not enforce it")
+    raise OSError("the kernel does not accept or enforce it")
 
 
 def limit_child(cpu_seconds: int = 0) -> None:
-    """No processes and no descriptors; if not 0, CPU time as a second clock."""
+    """No processes, no descriptors and, if not 0, a limit of CPU time."""
     limits = [(resource.RLIMIT_NPROC, 0), (resource.RLIMIT_NOFILE, 0)]
     if cpu_seconds:
         limits.append((resource.RLIMIT_CPU, cpu_seconds))
@@ -131,7 +131,7 @@ def limit_child(cpu_seconds: int = 0) -> None:
 
 
 def die_with(zygote: int) -> None:
-    """End this child when its zygote ends."""
+    """Ends this child when its zygote ends."""
     if _LINUX:
         kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != zygote:
@@ -144,7 +144,7 @@ def _landlock_detail(version: int) -> str:
 
 
 def descriptor_lines() -> list[Line]:
-    """What is done where no program could undo it, for the report."""
+    """Lines for the report: measures that no program could undo."""
     fixed = kernel.fixed_addresses()
     return [
         ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
@@ -156,7 +156,7 @@ def descriptor_lines() -> list[Line]:
 
 
 def _be_first_to_go() -> None:
-    """When the machine runs out of memory, a worker's child dies and not the trainer."""
+    """If the machine runs out of memory, the kernel kills a worker's child and not the trainer."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
@@ -165,7 +165,7 @@ def _be_first_to_go() -> None:
 
 
 def _address_space() -> int:
-    """Bytes of address space in use; 0 where the system does not say."""
+    """Bytes of address space in use; 0: unknown."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * resource.getpagesize()

@@ -1,18 +1,18 @@
 """Python literals as data: read, write and compare them without evaluating anything.
 
 `ast.literal_eval` reads the text, but a hostile text can exhaust the memory and the stack of
-Python's parser. So `_check` bounds the length, the nesting and the alphabet first, and the
-trainer's process may use this reader on whatever a model wrote.
+Python's parser. So `_check` first bounds the length, the nesting and the alphabet, which makes the
+reader safe for model-written text in the trainer's process.
 
-What counts as a literal: None, True, False, int, float, complex, str, bytes, and lists, tuples,
-sets and dicts of them; the empty set is `set()`. Not literals: names, calls, operators (beyond one
-sign and the `a+bj` of a complex number), f-strings, comments, Ellipsis.
+Literals: None, True, False, int, float, complex, str, bytes, and lists, tuples, sets and dicts of
+them; the empty set is `set()`. Not literals: names, calls, operators (beyond one sign and the
+`a+bj` of a complex number), f-strings, comments, Ellipsis.
 
-When two values are the same (`same`): by value, with these rules.
+Two values are the same (`same`) by these rules:
 
 - A bool equals only a bool: `True` is not `1`.
 - int, float and complex compare by value: `2` equals `2.0`, `0.0` equals `-0.0`.
-- NaN equals nothing and has no literal, nor has infinity; an output that holds one is no literal.
+- NaN and infinity have no literal, so an output that contains one is not a literal.
 - A list never equals a tuple, nor str bytes. Dicts and sets ignore order; the rules hold inside.
 """
 
@@ -38,7 +38,7 @@ _STRING = re.compile(
     r"|'''[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*'''"
     r'|"(?!"")[^"\\\n\r]*(?:\\(?:\r\n|[\s\S])[^"\\\n\r]*)*"'
     r"|'(?!'')[^'\\\n\r]*(?:\\(?:\r\n|[\s\S])[^'\\\n\r]*)*')"
-    r"|['\"][\s\S]*"  # one that does not end: the parser reads no further either
+    r"|['\"][\s\S]*"  # an unterminated string: the parser stops there too
 )
 _UNSIGNED = (
     r"(?:0[xX][0-9a-fA-F_]+|0[oObB][0-7_]+"
@@ -53,7 +53,7 @@ _KEYWORD = re.compile(
     r"[ \t\r\n\f]*=(?!=)"
 )
 _STRUCTURE = re.compile(r"[\x00\x01,:()\[\]{} \t\r\n\f]*")
-# A number behind a value is an operator's; a bracket behind one calls or subscripts it.
+# A number right after a value belongs to an operator; a bracket there is a call or a subscript.
 _APPLIED = re.compile(r"\x01[ \t\r\n\f]*\x01|[\x00\x01\])}][ \t\r\n\f]*[\[({]")
 _BRACKETS = re.compile(r"[()\[\]{}]")
 _DIGITS = re.compile(r"[0-9_]+")
@@ -71,8 +71,8 @@ class TooLarge(NotLiteral):
 
 
 def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> object:
-    """Read one literal; `1, 2` without parentheses is a tuple, as in Python. Raises NotLiteral, or
-    TooLarge where a bound is crossed."""
+    """Reads one literal; `1, 2` without parentheses is a tuple, as in Python. Raises NotLiteral;
+    TooLarge: a bound is exceeded."""
     text = _bounded(text, max_chars)
     if _SMALL_INT.fullmatch(text):
         return int(text)
@@ -84,7 +84,7 @@ def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> 
 
 
 def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
-    """Read what stands between the parentheses of a call: `[1], 'a', key=2`, all of it literals.
+    """Reads an argument list of literals, as between the parentheses of a call: `[1], 'a', key=2`.
 
     Returns the positional and the keyword arguments. Raises as `parse` does.
     """
@@ -99,7 +99,7 @@ def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
     assert isinstance(call, ast.Call)  # the brackets in the text are balanced
     named = {str(keyword.arg): _evaluated(keyword.value, text) for keyword in call.keywords}
     if len(named) < len(call.keywords) or "__debug__" in named:
-        raise NotLiteral("an argument's name is given twice, or is not one")
+        raise NotLiteral("an argument's name is repeated or not a name")
     return tuple(_evaluated(argument, text) for argument in call.args), named
 
 
@@ -110,8 +110,8 @@ def _bounded(text: str, max_chars: int) -> str:
 
 
 def _as_json(text: str, max_depth: int) -> list[object]:
-    """The values in a text that means the same in JSON but for the quotes, six times as fast as by
-    Python's parser; empty for any other text."""
+    """The values of a text that has the same meaning in JSON (apart from quotes); six times as fast
+    as Python's parser. Empty for any other text."""
     if text in _WORDS:
         return [_WORDS[text]]
     if ("'" in text and '"' in text) or _NOT_JSON.search(text):
@@ -127,8 +127,8 @@ def _as_json(text: str, max_depth: int) -> list[object]:
 
 
 def _check(text: str, max_depth: int, in_call: bool = False) -> None:
-    """Raises NotLiteral for text that Python's parser must not see: what is left when strings,
-    numbers and constants are taken out must be brackets, commas and colons, nested little."""
+    """Raises NotLiteral for text that Python's parser must not get: without strings, numbers and
+    constants only brackets, commas and colons may be left, with limited nesting."""
     if "\0" in text or "\1" in text:
         raise NotLiteral("a control character")
     bare = _STRING.sub("\0", text)
@@ -141,7 +141,7 @@ def _check(text: str, max_depth: int, in_call: bool = False) -> None:
     for bracket in _BRACKETS.findall(structure):
         depth += 1 if bracket in "([{" else -1
         if depth < 0:
-            raise NotLiteral("a bracket closes that was not opened")
+            raise NotLiteral("an unmatched closing bracket")
         if depth > max_depth:
             raise TooLarge(f"nested deeper than {max_depth}")
 
@@ -171,15 +171,14 @@ def _evaluated(node: ast.expr, text: str) -> object:
 
 
 def write(value: object, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> str:
-    """Write a value as a literal; `parse(write(v))` is the same as `v`. Sets come sorted by text.
-    Raises NotLiteral for a value, at any depth, whose type is not exactly one of the literal types
-    (a Counter or an enum member is not one) or that is not finite; TooLarge where a bound is
-    crossed."""
+    """Writes a value as a literal; `parse(write(v))` is the same as `v`. Sets are sorted by text.
+    Raises NotLiteral: a value at any depth is not finite, or its type is not exactly a literal type
+    (a Counter or an enum member is not); TooLarge: a bound is exceeded."""
     return _write(value, [max_chars], max_depth)
 
 
 def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -> str:
-    """What stands between the parentheses of such a call. Raises as `write` does."""
+    """Writes an argument list. Raises as `write` does."""
     if not all(name.isidentifier() for name in named):
         raise NotLiteral("a keyword that is not a name")
     parts = [write(value) for value in positional]
@@ -187,7 +186,7 @@ def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -
 
 
 def _write(value: object, room: list[int], depth: int) -> str:
-    """`room` holds how many characters are left."""
+    """`room[0]` is the number of characters left."""
     kind = type(value)
     if kind in _SCALARS:
         if isinstance(value, (str, bytes)) and len(value) > room[0]:
@@ -226,7 +225,7 @@ def _write_container(values: object, room: list[int], depth: int) -> str:
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two values made by `parse` are equal by the rules at the head of this module."""
+    """Whether two values from `parse` are equal by the rules in this module's docstring."""
     if type(left) is not type(right):
         return type(left) in _NUMERIC and type(right) in _NUMERIC and left == right
     if isinstance(left, (list, tuple)):
@@ -241,7 +240,7 @@ def same(left: object, right: object) -> bool:
 
 
 def _key(value: object) -> object:
-    """A hashable that equals another's exactly when `same` holds."""
+    """A hashable key: two keys are equal exactly if `same` holds."""
     if type(value) is bool:
         return (bool, value)
     return (tuple, *map(_key, value)) if type(value) is tuple else value

@@ -1,4 +1,4 @@
-"""From the text of a job to what is executed: the program compiled, its arguments read."""
+"""Compiles the program of a job and reads its arguments."""
 
 import ast
 import marshal
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from . import literal, wire
 from .sharing import Shareability, batchable, names, shareability
 
-CAPTURE = "(arguments)"  # no program can name it
+CAPTURE = "(arguments)"  # not a valid name, so that no program can use it
 _NOT_SHAREABLE = Shareability(False)
 
 
 class Compiled(NamedTuple):
-    """A program; or, where the status is not OK, why there is none."""
+    """A compiled program or, if the status is not OK, the reason why not."""
 
     status: int
     text: str = ""
@@ -22,11 +22,11 @@ class Compiled(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """How to get a call's arguments; or, where the status is not OK, why not.
+    """A call's arguments or, if the status is not OK, the reason why not.
 
-    `code` is evaluated in the program's namespace and calls CAPTURE, which hands out what it is
-    called with; a script's is its last expression. `values` are marshalled, so that each execution
-    gets fresh ones.
+    `code` is evaluated in the program's namespace and calls CAPTURE, which returns its arguments;
+    for a script it is the last expression. `values` are marshalled, so that each execution gets
+    fresh ones.
     """
 
     status: int
@@ -37,7 +37,7 @@ class Arguments(NamedTuple):
 
 
 def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
-    """Compile a work's program and see whether it is shareable."""
+    """Compiles a work's program and determines whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
@@ -56,13 +56,13 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
-    """Read a call's text as its kind says."""
+    """Reads a call's text by its kind."""
     if call.kind == wire.SCRIPT:
         return _last_expression(call.arguments)
     try:
         if call.kind != wire.ARGUMENTS:
             values = literal.parse_arguments(call.arguments)
-            if "{" in call.arguments:  # a set is what it holds, however it is written
+            if "{" in call.arguments:  # a set has one canonical text, however it was written
                 values = literal.parse_arguments(literal.write_arguments(*values))
             return Arguments(wire.OK, values=marshal.dumps(values))  # type: ignore[arg-type]
     except literal.NotLiteral as error:
@@ -84,7 +84,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
 
 
 def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that an expression comes to in a program's namespace."""
+    """The arguments to which an expression evaluates in a program's namespace."""
     # Not among its globals, where the program could see it.
     arguments: tuple[tuple[Any, ...], dict[str, Any]] = eval(code, namespace, {CAPTURE: _captured})
     return arguments
@@ -95,7 +95,7 @@ def _captured(*positional: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str
 
 
 def describe(error: BaseException) -> str:
-    """`ZeroDivisionError: division by zero`, bounded; the message is the program's own text."""
+    """`ZeroDivisionError: division by zero`, bounded; the message is the program's text."""
     try:
         name = str(_type_name(type(error)))[:100]
         message = str(error)[:200]

@@ -1,4 +1,4 @@
-"""The memory through which jobs come to a child and results leave it."""
+"""Shared memory for a child's jobs and results."""
 
 import mmap
 from time import process_time_ns
@@ -6,16 +6,16 @@ from time import process_time_ns
 from . import wire
 
 HEAD = 64
-"""Bytes before the frames: call in flight, 8 unused, bytes written, processor time in ns at which
-the present part of the call began (-1: none is timed)."""
+"""Bytes before the frames: current call, 8 unused, bytes written, processor time in ns at which the
+current part of the call began (-1: none is timed)."""
 
 
 class Region:
-    """The memory that a child shares with its zygote: its only way out.
+    """Memory that a child shares with its zygote: its only output.
 
-    A resident child also finds its jobs there, in the `inbox`. The zygote reads what comes out when
-    the child is dead or says that it is done. A child that scribbles here forges nothing but its
-    own outputs, or those of the programs that it was shared with.
+    A resident child also reads its jobs here, from the `inbox`. The zygote reads the results when
+    the child is dead or reports that it is done. A child that overwrites this memory can only forge
+    its own outputs, or those of programs that shared the child.
     """
 
     def __init__(self, size: int, inbox: int = 0) -> None:
@@ -28,24 +28,24 @@ class Region:
         self.size = size
 
     def hide(self) -> None:
-        """Keep it from children that are forked from now on."""
+        """Hides it from children that are forked later."""
         if hasattr(mmap, "MADV_DONTFORK"):
             self.memory.madvise(mmap.MADV_DONTFORK)
 
     def reset(self) -> None:
-        """Forget the frames: the next job begins."""
+        """Clears the frames for the next job."""
         self.words[0], self.words[2], self.words[3] = -1, 0, -1
 
     def begin(self, call: int) -> None:
-        """Note which call runs now."""
+        """Stores the number of the current call."""
         self.words[0] = call
 
     def time_part(self, begins: bool) -> None:
-        """Note that a part of the call begins, or that it has ended."""
+        """Stores that a part of the call begins, or has ended."""
         self.words[3] = process_time_ns() if begins else -1
 
     def put(self, call: int, status: int, text: str = "") -> None:
-        """Append a frame; where it does not fit, one that says ALONE."""
+        """Appends a frame; if it does not fit, one with the status ALONE."""
         data = text.encode("utf-8", "backslashreplace")
         used = self.words[2]
         at = HEAD + used
@@ -60,11 +60,11 @@ class Region:
         self.words[2] = used + wire.FRAME.size + len(data)
 
     def in_flight(self) -> int:
-        """The call in flight, -1: none yet."""
+        """The current call; -1: none yet."""
         return self.words[0]
 
     def part(self) -> int:
-        """Processor time in ns at which the present part began; negative: none is timed."""
+        """Processor time in ns at which the current part began; negative: none is timed."""
         return self.words[3]
 
     def frames(self) -> memoryview:
@@ -73,7 +73,7 @@ class Region:
         return self.view[HEAD : HEAD + used]
 
     def close(self) -> None:
-        """Unmap; the next child gets fresh zeroed memory."""
+        """Unmaps it; the next child gets fresh zeroed memory."""
         self.words.release()
         self.view.release()
         self.inbox.release()

@@ -1,16 +1,16 @@
 """A system call filter as a classic BPF program, assembled by hand and installed through ctypes.
 
-A child needs memory and its own end, and nothing else: its results go into memory that it shares
-with the zygote, and its one descriptor is there to close when it ends. Three answers:
+A child needs only memory and exit: its results go into memory that it shares with the zygote, and
+its one descriptor closes when it ends. There are three answers:
 
-- ALLOWED calls run. mmap and mprotect run unless they ask for executable pages.
-- REFUSED calls fail with EPERM: those that an honest program may make (`open`, `stat`, `sleep`), so
-  that it sees an ordinary OSError. CLOCKS and random bytes are among them: without them a program
-  gives today what it gave yesterday.
-- every other call kills the process with SIGSYS: fork, exec, kill, ptrace, prctl, io_uring, bpf.
+- ALLOWED calls run. mmap and mprotect run unless they request executable pages.
+- REFUSED calls fail with EPERM, so that an honest program (`open`, `stat`, `sleep`) sees an
+  ordinary OSError. CLOCKS and random bytes are among them, so that results do not change between
+runs. - every other call kills the process with SIGSYS: fork, exec, kill, ptrace, prctl, io_uring,
+bpf.
 
-A resident child waits for its next job with `read` on descriptor 0 and says with `write` on
-descriptor 1 that it is done: for it those two calls run on those two descriptors.
+A resident child waits for its next job with `read` on descriptor 0 and reports its end with `write`
+on descriptor 1; these two calls are allowed on these two descriptors.
 
 Layout of `struct seccomp_data`: nr at 0, arch at 4, instruction pointer at 8, args at 16.
 """
@@ -44,8 +44,8 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435), "close_range": (436, 436), "openat2": (437, 437),
     "faccessat2": (439, 439),
 }  # fmt: skip
-"""System call numbers by name, for the two machines the filter knows: (x86_64, aarch64), None where
-a machine has no such call. From the kernel's syscall_64.tbl and asm-generic/unistd.h."""
+"""System call numbers by name for (x86_64, aarch64); None: the machine has no such call. From the
+kernel's syscall_64.tbl and asm-generic/unistd.h."""
 
 MACHINES = {"x86_64": 0, "aarch64": 1}
 
@@ -54,7 +54,7 @@ LANDLOCK_RESTRICT_SELF = 446
 
 
 def number(name: str, machine: str) -> int | None:
-    """The number of the named call on a machine (as `platform.machine()` names it), or None."""
+    """The number of a call on a machine (a name from `platform.machine()`), or None."""
     return NUMBERS[name][MACHINES[machine]]
 
 
@@ -63,7 +63,7 @@ ALLOWED = (
     "rt_sigreturn", "sched_yield", "exit", "rt_sigprocmask", "sigaltstack",
 )  # fmt: skip
 CLOCKS = ("clock_gettime", "gettimeofday", "time", "clock_getres")
-"""Refused, but where the parts of a program are timed."""
+"""Refused unless the parts of a program are timed."""
 REFUSED = (
     "read", "write", "open", "stat", "fstat", "lstat", "poll", "lseek", "rt_sigaction", "ioctl",
     "pread64", "pwrite64", "readv", "writev", "access", "pipe", "select", "dup", "dup2",
@@ -95,7 +95,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def answers(machine: str, resident: bool = False, clocks: bool = False) -> dict[int, int]:
-    """The filter's answer by call number; KILL_PROCESS for every number that is not there."""
+    """The filter's answer by call number; KILL_PROCESS for every other number."""
     answers: dict[int, int] = {}
     timing = (CLOCKS, ALLOW if clocks else ERRNO_EPERM)
     for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW), timing):
@@ -109,11 +109,11 @@ def answers(machine: str, resident: bool = False, clocks: bool = False) -> dict[
 
 
 def program(machine: str, resident: bool = False, clocks: bool = False) -> list[Instruction]:
-    """The filter for a machine (as `platform.machine()` names it), of one kind of child.
+    """The filter of one kind of child for a machine (a name from `platform.machine()`).
 
-    The numbers are looked up by bisection over runs with the same answer. The kernel works through
-    a filter for every call number when it is installed, so a long list of comparisons would cost
-    each child a tenth of its life.
+    Numbers are looked up by bisection over runs with the same answer. At installation the kernel
+    evaluates a filter for every call number, so a long list of comparisons would cost each child a
+    tenth of its life.
     """
     table = answers(machine, resident, clocks)
     runs = [(0, table.get(0, KILL_PROCESS))]
@@ -132,7 +132,7 @@ def program(machine: str, resident: bool = False, clocks: bool = False) -> list[
 
 
 def _bisect(runs: list[tuple[int, int]]) -> list[Instruction]:
-    """Code that finds the run a number lies in. `runs` are (first number, answer)."""
+    """Code that finds a number's run. `runs` are (first number, answer)."""
     if len(runs) == 1:
         answer = runs[0][1]
         if answer >= 0:
@@ -146,7 +146,7 @@ def _bisect(runs: list[tuple[int, int]]) -> list[Instruction]:
     middle = len(runs) // 2
     below, above = _bisect(runs[:middle]), _bisect(runs[middle:])
     if len(below) > 255:
-        raise ValueError("the filter outgrew the jumps of classic BPF")
+        raise ValueError("the filter is too long for the jumps of classic BPF")
     return [(_JUMP_AT_LEAST, len(below), 0, runs[middle][0]), *below, *above]
 
 

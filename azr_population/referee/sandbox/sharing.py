@@ -1,29 +1,26 @@
-"""Programs that share a child: which may, what they may import, and what stands in the way.
+"""Programs that may share a child, and the modules that they get.
 
-Executions of shareable programs run in one child, those of one task and those of several. So what
-one leaves behind must never show in the next: a shareable program can neither change nor see
-anything but its own namespace, the arguments made for it, and what nobody can change. Three things
-see to it.
+Executions of shareable programs run in one child, of one task or of several. So no execution may
+affect the next: a shareable program can only change and see its own namespace, its arguments, and
+immutable objects. Three parts ensure that.
 
-`shareability` reads off the compiled code, after the compiler has had its say about what the text
-means:
+`shareability` checks the compiled code:
 
-- of the builtins, none that looks into or changes the interpreter;
-- no name that begins with an underscore, but for `_`, `__` and the `__init__` that a class of its
-  own defines;
+- no builtin that inspects or changes the interpreter;
+- no name that begins with an underscore, except `_`, `__` and the `__init__` of its own classes;
 - no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`);
-- not both imports and attributes that it sets: what it imports could keep them.
+- not both imports and attribute assignments, because imported objects could keep them.
 
-`Facades` hands out modules: for each execution a new module object with the names below in it,
-which compute and keep nothing. No module itself, no list or dict of a module, no generator of
-random numbers. Where a program asks for more, it is executed in a child of its own.
+`Facades` supplies modules: for each execution a new module object with the names below, which
+compute and keep no state. It never supplies a real module, a list or dict of a module, or a random
+number generator. A program that needs more is executed in a separate child.
 
-`batchable` is about what the code alone does not show:
+`batchable` checks what the code alone does not show:
 
-- memory. What earlier programs left behind decides when it runs out. A program that runs out is
-  executed again, isolated; one that can catch the MemoryError would hide that.
-- `typing`. Its objects take attributes and remember what they were made of, so nobody may get hold
-  of them: in annotations they are out of reach, anywhere else they are not.
+- memory. When it runs out depends on earlier programs. A program that runs out is executed again,
+  isolated; a program that can catch MemoryError would hide that.
+- `typing`. Its objects accept attributes and cache what they were made of, so programs must not
+  reach them: annotations are allowed, any other use is not.
 """
 
 import ast
@@ -49,21 +46,21 @@ BUILTINS = frozenset(_SHAREABLE_BUILTINS.split())
 _KEPT = frozenset(("None", "True", "False"))
 _OTHER_BUILTINS = frozenset(vars(builtins)) - BUILTINS - _KEPT
 
-# Names that are no attributes of plain objects' own: those of frames, and of what reaches further.
-# `format` walks attributes by text, `register` changes an abstract class for everybody.
+# Attributes of frames and others that lead to the interpreter. `format` follows attributes given as
+# text; `register` changes an abstract class globally.
 _REFUSED = frozenset(
     ("format", "format_map", "mro", "register", "f_back", "f_builtins", "f_code", "f_generator",
      "f_globals", "f_lineno", "f_locals", "f_trace")
 )  # fmt: skip
 _PREFIXES = ("gi_", "cr_", "ag_", "tb_", "func_", "co_")
 
-# What a class body defines: by the compiler, and the one method that such classes may have.
+# Names that the compiler defines in a class body, and the one special method that is allowed.
 _CLASS_NAMES = frozenset(
     ("__name__", "__module__", "__qualname__", "__doc__", "__firstlineno__",
      "__static_attributes__", "__init__")
 )  # fmt: skip
 _FUTURE = "__future__"
-_STAR = ("*",)  # what `from m import *` asks for, in every version
+_STAR = ("*",)  # the names of `from m import *` in every version
 
 _NAMED_OPERATIONS = (
     "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
@@ -81,8 +78,8 @@ _VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME
 
 
 class Shareability(NamedTuple):
-    """Whether a program is shareable; if so, whether it has sets or hashes, whose order or value
-    may come from addresses, and whether it has these or writes objects out."""
+    """Whether a program is shareable; if so, whether it uses sets or hashes, whose order or value
+    may depend on addresses, and whether it uses these or prints objects."""
 
     shareable: bool
     hashes: bool = False
@@ -90,12 +87,12 @@ class Shareability(NamedTuple):
 
 
 def names(code: CodeType) -> frozenset[str]:
-    """What a program names: attributes, globals, modules."""
+    """The names in a program: attributes, globals, modules."""
     return frozenset().union(*(inner.co_names for inner in _codes(code)))
 
 
 def shareability(code: CodeType) -> Shareability:
-    """See above."""
+    """See the module's docstring."""
     codes = _codes(code)
     named: set[str] = set()
     operations: set[int] = set()
@@ -116,7 +113,7 @@ def shareability(code: CodeType) -> Shareability:
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
     writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
-    if hashes and any(map(_holds_nan, codes)):  # its hash is where it lies, and it lies still
+    if hashes and any(map(_holds_nan, codes)):  # NaN's hash is its address, the same in each run
         return Shareability(False)
     return Shareability(True, hashes, hashes or writes)
 
@@ -183,7 +180,7 @@ class Facades:
 
     def __init__(self, allowed: Collection[str]) -> None:
         self.refused = False
-        """Whether the present execution asked for something that it does not get."""
+        """Whether the current execution requested something that it does not get."""
         self._contents: dict[str, dict[str, Any]] = {}
         self._open: dict[str, ModuleType] = {}
         for name in sorted({*allowed, _FUTURE} & _IMPORTABLE.keys()):
@@ -202,7 +199,7 @@ class Facades:
             self._contents[name] = {**head, **values}
 
     def begin(self) -> None:
-        """Start an execution."""
+        """Starts an execution."""
         self.refused = False
         self._open = {}
 
@@ -229,7 +226,7 @@ class Facades:
         self._refuse(name)
 
     def _refuse(self, name: str) -> None:
-        # Not an AttributeError: on that, `from m import n` would look for the real module `m.n`.
+        # Not an AttributeError, after which `from m import n` would look for the real module `m.n`.
         self.refused = True
         raise ImportError(f"programs that share a child do not get {name}")
 
@@ -249,7 +246,7 @@ _IN_ANNOTATIONS = (
 
 
 def batchable(source: str, imports_typing: bool) -> bool:
-    """Whether a program that looks shareable comes to the same in a batch and isolated."""
+    """Whether a shareable program has the same result in a batch and isolated."""
     catches = "except" in source or "finally" in source
     if not (catches or imports_typing):
         return True
@@ -261,7 +258,7 @@ def batchable(source: str, imports_typing: bool) -> bool:
 
 
 def _bound(tree: ast.AST) -> Iterator[str | None]:
-    """The names that a program binds, but for what it imports from `typing`."""
+    """The names that a program binds, except imports from `typing`."""
     hints = {
         id(alias)
         for node in ast.walk(tree)
@@ -284,7 +281,7 @@ def _bound(tree: ast.AST) -> Iterator[str | None]:
 
 
 def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
-    """Whether a node is nothing that catches a MemoryError."""
+    """Whether a node cannot catch a MemoryError."""
     if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
         return not node.finalbody  # type: ignore[attr-defined]
     if not isinstance(node, ast.ExceptHandler):
@@ -296,7 +293,7 @@ def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
 
 
 def _annotates_only(tree: ast.AST, bound: frozenset[str | None]) -> bool:
-    """Whether what is imported from `typing` stands in annotations only, and stays there."""
+    """Whether imports from `typing` are only used in annotations."""
     hints: set[str] = set()
     modules: set[str] = set()
     for node in ast.walk(tree):
@@ -331,7 +328,7 @@ def _annotations(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _fits(node: ast.AST, imported: set[str], bound: frozenset[str | None]) -> bool:
-    """Whether a part of an annotation hands nothing of `typing` to what the program has made."""
+    """Whether a part of an annotation passes nothing of `typing` to the program's objects."""
     if isinstance(node, ast.Attribute):
         return isinstance(node.value, ast.Name) and node.value.id in imported
     if not isinstance(node, ast.Subscript):

@@ -1,7 +1,7 @@
-"""What crosses the wall, and how: jobs in, frames out.
+"""The wire format: jobs in, frames out.
 
-A job is a header and a body that is marshalled by the trusted side. What comes back is never
-unmarshalled: it is a run of frames, each a call's number, a status and a bounded UTF-8 text.
+A job is a header and a body that the trusted side marshals. What comes back is never unmarshalled:
+it is a sequence of frames, each with a call's number, a status and a bounded UTF-8 text.
 """
 
 import marshal
@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 JOB = struct.Struct("<I?IQQ")
-"""Length of the body in bytes, whether it goes to the resident child, number of calls, microseconds
-that one call may take, microseconds that all of them may take."""
+"""Length of the body in bytes, whether it goes to the resident child, number of calls, limit of one
+call in microseconds, limit of all calls in microseconds."""
 REPORT = struct.Struct("<BiII")
 """How the child ended (END_*), its exit code (negative: a signal), microseconds used, length of the
 frames in bytes."""
 FRAME = struct.Struct("<IBI")
 """Number of the call, its status, length of its text in bytes."""
 INBOX_BYTES = 1 << 20
-"""The longest body that the resident child takes."""
+"""The longest body that the resident child accepts."""
 
-# How a child ended. DONE: as it should. LOST: before it had its job. SIGNAL: by a fault, or by an
-# exit code. KILLED: by a signal that a confined program cannot send itself: the system was out of
-# memory, or somebody else did it; the job is to be run again.
+# How a child ended. DONE: normally. LOST: before it had its job. SIGNAL: by a fault or an exit
+# code. KILLED: by a signal that a confined program cannot send itself (the system ran out of
+# memory, or another process sent it), so the job is repeated.
 END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
 
 # The status of a call, or of a program.
@@ -40,21 +40,21 @@ END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
     INPUT_TOO_LARGE,
     ALONE,
 ) = range(12)
-# ALONE: the call was not made, or not to its end: it is to be made in a child of its own.
+# ALONE: the call was not made, or not to its end; it needs a separate child.
 LAST_STATUS = ALONE
 
-# What a call is. EXPRESSION: its text is any argument list, evaluated in the program's namespace;
-# LITERAL: one of literals only; ARGUMENTS: as EXPRESSION, but `f` is not called and the output is
-# the argument list itself, written as literals. SCRIPT: the program is no function; the text is a
-# last expression whose `str` is the output, or '' for what the script printed. A script's output is
+# Kinds of calls. EXPRESSION: the text is any argument list, evaluated in the program's namespace.
+# LITERAL: an argument list of literals. ARGUMENTS: as EXPRESSION, but `f` is not called and the
+# output is the argument list as literals. SCRIPT: the program is a script; the text is a last
+# expression whose `str` is the output, or '' for what the script printed. A script's output is
 # opaque text, not a literal.
 EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
 class Call(NamedTuple):
-    """One execution: the arguments as source text, how they are read, and in which of two worlds.
+    """One execution: the arguments as source text and the kind of call.
 
-    `again`: other random numbers, another clock, other addresses (see `sandbox.chance`).
+    `again`: with other random numbers, another clock and other addresses (see `sandbox.chance`).
     """
 
     kind: int
@@ -63,11 +63,11 @@ class Call(NamedTuple):
 
 
 class SandboxWork(NamedTuple):
-    """A program and the calls of its `f` to make, each in a namespace of its own.
+    """A program and the calls of its `f`, each in a fresh namespace.
 
-    `isolated`: it shares a child with no other
-    work, however shareable it is. `alone`: nor do its calls with each other. `required_calls`: if
-    one of that many first calls fails, those behind it are not made and fail alike.
+    `isolated`: it never shares a child with other works. `alone`: its calls do not share one
+    either. `required_calls`: if one of that many first calls fails, the calls behind it are not
+    made and get the same failure.
     """
 
     source: str
@@ -81,7 +81,7 @@ class SandboxWork(NamedTuple):
 def pack(
     works: Sequence[SandboxWork], call_seconds: float, seconds: float, resident: bool = False
 ) -> bytes:
-    """The bytes that send works to a child. Their calls are numbered through."""
+    """The bytes that send works to a child; their calls are numbered consecutively."""
     body = marshal.dumps(
         [
             (
@@ -99,7 +99,7 @@ def pack(
 
 
 def unpack(body: bytes | memoryview) -> list[SandboxWork]:
-    """The works in a body that `pack` made."""
+    """The inverse of `pack`."""
     return [
         SandboxWork(
             source,
@@ -112,7 +112,7 @@ def unpack(body: bytes | memoryview) -> list[SandboxWork]:
 
 
 def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:
-    """The frames in what a child wrote, or None where its bytes are not a run of frames."""
+    """The frames that a child wrote, or None if the bytes are not a sequence of frames."""
     frames = []
     at, end = 0, len(data)
     while at < end:

@@ -1,10 +1,10 @@
 """The zygote: a small warm interpreter that forks confined children and never runs a program.
 
-A fresh child takes one job and ends with it. The resident child takes one after the other, of
-which it executes shareable programs only. The zygote does not even read a job: a fresh child takes
-its own from the socket, the resident finds its own in memory that the socket's bytes go straight
-into. The zygote keeps the time, ends children, and hands on the bytes that they leave in shared
-memory. It dies when the trainer's end of the socket closes.
+A fresh child takes one job and exits. The resident child takes one job after another and executes
+only shareable programs. The zygote does not read jobs: a fresh child receives its job from the
+socket, the resident from memory that is filled straight from the socket. The zygote measures time,
+ends children, and forwards the bytes that they leave in shared memory. It exits when the trainer's
+end of the socket closes.
 """
 
 import gc
@@ -29,11 +29,11 @@ _ENCODINGS = (
     "unicode_escape", "raw_unicode_escape", "cp1252", "cp437", "hex_codec", "base64_codec",
     "rot_13", "punycode", "idna",
 )  # fmt: skip
-_DESCRIPTORS = 64  # a zygote's are all below
+_DESCRIPTORS = 64  # all of a zygote's descriptors are below
 _HAS_JOB = b"!"
-_CPUCLOCK_SCHED = 2  # of the kernel's clock numbers: the processor time of a whole process
-# What a confined program can do to itself: by a fault, by a call that is not allowed, or by using
-# up its processor time. Any other signal was sent from outside.
+_CPUCLOCK_SCHED = 2  # the kernel's clock number for the processor time of a process
+# Signals that a confined program can cause: a fault, a forbidden call, no processor time left. Any
+# other signal was sent from outside.
 _FAULTS = (
     signal.SIGSEGV,
     signal.SIGBUS,
@@ -47,8 +47,8 @@ _CLOCKS = (signal.SIGPROF, signal.SIGXCPU)  # fmt: skip
 
 
 def main() -> None:
-    """Serve jobs on descriptor 0 until it closes. The options are one JSON line on it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # or a program would see a KeyboardInterrupt
+    """Serves jobs on descriptor 0 until it closes. The options are its first line, as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise a program sees a KeyboardInterrupt
     sock = socket.socket(fileno=os.dup(0))
     options = _read_options(sock)
     hello: dict[str, Any] = {"python": platform.python_version()}
@@ -82,12 +82,12 @@ def _read_options(sock: socket.socket) -> dict[str, Any]:
 
 
 def _warm(options: dict[str, Any]) -> child.Runner:
-    """Import what programs may use: no child can read a file to import it later."""
+    """Imports what programs may use, because children cannot read files."""
     sys.path += options["path"]
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
     allowed = ["__future__"]
     try:
-        importlib.import_module("random")  # for the child's use, allowed to programs or not
+        importlib.import_module("random")  # the child needs it even if programs may not use it
         for name in (*allowed, *options["modules"]):
             try:
                 importlib.import_module(name)
@@ -115,7 +115,7 @@ def _close_inherited(sock: socket.socket) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
-    keep = sock.fileno()  # the pipes that a zygote makes later lie above it
+    keep = sock.fileno()  # pipes that the zygote makes later have higher numbers
     os.closerange(3, keep)
     os.closerange(keep + 1, 4096)
     os.environ.clear()
@@ -132,8 +132,8 @@ class JobHeader(NamedTuple):
 
 
 class ForkedChild:
-    """A child, the memory that we share with it, and the pipes by which it starts and says that it
-    is done. It cannot close its end of the second one, so that pipe ends when the child ends."""
+    """A child, its shared memory, and the pipes that start it and report that it is done. It cannot
+    close its end of the second pipe, so that pipe closes when the child ends."""
 
     def __init__(self, pid: int, region: Region, start: int, done: int, trainer: int) -> None:
         self.pid = pid
@@ -145,8 +145,8 @@ class ForkedChild:
         self.poller.register(done, select.POLLIN)
 
     def word(self, nanoseconds: int) -> bytes | None:
-        """What the child says within that time: b'' that it has ended; None: nothing. Where the
-        trainer has gone meanwhile, all ends here."""
+        """The child's message within that time; b'': it has ended; None: no message. Exits if the
+        trainer is gone."""
         ready = [number for number, _ in self.poller.poll(nanoseconds // 1_000_000 + 1)]
         if self.done in ready:
             return os.read(self.done, 1)
@@ -155,14 +155,14 @@ class ForkedChild:
         return None
 
     def processor_time(self) -> int:
-        """Nanoseconds that the child has computed, from outside of it; 0 where no clock says so."""
+        """The child's processor time in nanoseconds, measured from outside; 0: unknown."""
         try:
             return clock_gettime_ns(~self.pid << 3 | _CPUCLOCK_SCHED)
         except OSError:
             return 0
 
     def was_stopped(self) -> bool:
-        """Whether somebody has stopped the child, going on again or not."""
+        """Whether the child was stopped by a signal, even if it has continued."""
         try:
             how = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
             return os.waitid(os.P_PID, self.pid, how) is not None
@@ -170,8 +170,8 @@ class ForkedChild:
             return False
 
     def end(self) -> int:
-        """End the child, if it has not ended, and close all: its exit code, negative for a signal.
-        It is not reaped yet, so its number is still its own."""
+        """Ends the child if necessary and closes everything; returns its exit code, negative for a
+        signal. The child is not reaped before, so its process number cannot be reused."""
         os.kill(self.pid, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.start)
@@ -180,10 +180,8 @@ class ForkedChild:
 
 
 class Zygote:
-    """Serves jobs one after the other.
-
-    Children are forked before there is a job for them, so that none has to wait for the fork.
-    """
+    """Serves jobs one after the other. Children are forked in advance, so that no job waits for
+    it."""
 
     def __init__(
         self,
@@ -212,7 +210,7 @@ class Zygote:
         gc.disable()
 
     def serve(self) -> None:
-        """Take jobs until the socket closes; all children die with this process."""
+        """Serves jobs until the socket closes; all children die with this process."""
         self.resident = resident = self._fork(self._take_many, wire.INBOX_BYTES)
         fresh = self._fork(self._take_one)
         while job := self._next_job():
@@ -223,7 +221,7 @@ class Zygote:
             else:
                 self._serve(fresh, job)
                 fresh.region.close()
-                # The next is not even to know that there was a region, or what the job was like.
+                # The next child must not see the region or the job.
                 del fresh, job
                 fresh = self._fork(self._take_one)
 
@@ -232,12 +230,12 @@ class Zygote:
         return JobHeader(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
 
     def _serve(self, child: ForkedChild, job: JobHeader) -> bool:
-        """Start a child on a job and report what it leaves; whether it is there for another job."""
+        """Starts a child on a job and reports its results; returns whether it can take another."""
         if job.resident:
             child.region.reset()
             self.sock.recv(wire.JOB.size, socket.MSG_WAITALL)
             _receive_into(self.sock, child.region.inbox[: job.length])
-        with suppress(BrokenPipeError):  # somebody has killed it
+        with suppress(BrokenPipeError):  # it was killed from outside
             os.write(child.start, job.length.to_bytes(4, "little"))
         began = monotonic_ns()
         word, end = self._wait(child, job, began)
@@ -255,7 +253,7 @@ class Zygote:
         frames.release()
 
     def _end(self, code: int, end: int, used: int) -> int:
-        """How a child ended, from its exit code and what `_wait` says."""
+        """How a child ended, from its exit code and the result of `_wait`."""
         if end == wire.END_LOST:
             return end
         if code >= 0:
@@ -268,13 +266,12 @@ class Zygote:
         return wire.END_KILLED
 
     def _wait(self, child: ForkedChild, job: JobHeader, began: int) -> tuple[bytes, int]:
-        """Wait for a child's last word, or for the end of its time: (word, END_*); END_KILLED where
-        somebody has stopped it meanwhile, which it cannot do itself, and END_LOST where it ended
-        before it had read its whole job.
+        """Waits for a child's last message or the end of its time; returns (message, END_*).
+        END_KILLED: it was stopped from outside; END_LOST: it ended before it had read its job.
 
-        The child says which call is in flight; one that was not at the last look has its whole time
-        from now. By lying it gains no more than the time that all calls have together. So it is
-        with the parts of a call, whose time is that of the processor.
+        The child reports the current call; a new call gets its full time from the moment it is
+        seen. A lying child gains at most the time of all calls together. The same holds for timed
+        parts, in processor time.
         """
         end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
@@ -297,7 +294,7 @@ class Zygote:
         return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
 
     def _part_left(self, child: ForkedChild) -> int:
-        """Nanoseconds that the present part has left; where there is none, those of a whole one."""
+        """Nanoseconds left for the current part; a whole part's time if none is timed."""
         began = child.region.part()
         return self.part - max(child.processor_time() - began, 0) if began >= 0 else self.part
 
@@ -316,13 +313,13 @@ class Zygote:
         return ForkedChild(pid, region, start_write, done_read, self.sock.fileno())
 
     def _live(self, take: Callable[[Region], None], region: Region) -> None:
-        """The child's whole life; it never returns. Up to `run` it runs our code only."""
+        """The child's life; it never returns. Before `run` only our code runs."""
         code = 1
         try:
             layers.die_with(self.pid)
             self.pid = 0
             if self.resident is not None:
-                self.resident.pid = 0  # chance has given it: not for another child to see
+                self.resident.pid = 0  # it varies between runs, so other children must not see it
             take(region)
             code = 0
         except MemoryError:
@@ -343,8 +340,7 @@ class Zygote:
         if self.stop_clocks is not None:
             self.stop_clocks()
         if self.cpu_seconds:
-            # Its signal ends the child; a program that finds a way to ignore it still meets
-            # the deadline.
+            # The signal ends the child; the deadline also applies if a program ignores the signal.
             signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
         if self.fresh_filter is not None:
             self.fresh_filter()
