@@ -108,8 +108,8 @@ GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1"
         ({"id": 9, "type": "code_f", "inputs": [], "outputs": []}, "inputs"),
         ({**GOOD, "attempts": ["1"]}, "attempts"),
         ({**GOOD, "inputs": ["1"]}, "inputs"),
-        (b'{"id": NaN}\n', "NaN is no JSON"),
-        (b'{"id": -Infinity}\n', "-Infinity is no JSON"),
+        (b'{"id": NaN}\n', "NaN is not JSON"),
+        (b'{"id": -Infinity}\n', "-Infinity is not JSON"),
         (b'{"id": 1e999}\n', "not JSON compliant"),
     ],
 )
