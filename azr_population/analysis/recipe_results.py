@@ -217,7 +217,7 @@ def _interval(row: TableRow, test: Estimate) -> str:
 def hypotheses_markdown(results: Results) -> str:
     """The hypotheses as they were written, and what came out."""
     recipe = results.recipe
-    lines = ["## What was to be shown, written before it was played", ""]
+    lines = ["## Hypotheses, written before the runs", ""]
     lines += [f"- {_answer(recipe, decision)}" for decision in results.answers]
     if len(results.answers) > 1 and recipe.together:
         lines += ["", "All of them have to hold at once, so each is tested at its full level."]
@@ -262,7 +262,7 @@ def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
         )
     lines += [f"**{text}.**" for text in foreign.values()]
     if commits := ", ".join(f"{name} ({n})" for name, n in commits_of(finished).items()):
-        lines.append(f"Played at commits {commits}.")
+        lines.append(f"Run at commits {commits}.")
     return " ".join(lines)
 
 

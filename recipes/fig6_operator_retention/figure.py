@@ -1,9 +1,9 @@
-"""The table and the figure of a retention run, from the units in its folder.
+"""The table and the figure of a retention experiment, from the finished arms in its folder.
 
     python recipes/fig6_operator_retention/figure.py FOLDER [--margin 0.01]
 
-Writes curves.jsonl (a line per unit and exam: score, and the paired differences with half of their
-95% intervals), table.md and retention.svg beside them. The rule is in recovery.py.
+Writes curves.jsonl (a line per arm, seed and eval: score, and the paired differences with half of
+their 95% intervals), table.md and retention.svg to the folder. The rule is in recovery.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import altair as alt
 import pandas as pd
 from recovery import (
     EQUIVALENT,
-    Unit,
+    ArmRun,
     equivalence,
     faults,
     margin_of,
     over_seeds,
     paired,
-    read_units,
+    read_arm_runs,
     recovered,
     to_parent,
     to_untouched,
@@ -48,40 +48,43 @@ ORDER = (
     "reset",
     "noise",
 )
-Arms = dict[str, dict[int, Unit]]
-"""arm -> seed -> unit"""
+Arms = dict[str, dict[int, ArmRun]]
+"""arm -> seed -> its evals"""
 
 
-def by_arm(units: Sequence[Unit]) -> Arms:
+def by_arm(arm_runs: Sequence[ArmRun]) -> Arms:
     arms: Arms = {}
-    for unit in units:
-        arms.setdefault(unit.arm, {})[unit.seed] = unit
+    for arm_run in arm_runs:
+        arms.setdefault(arm_run.arm, {})[arm_run.seed] = arm_run
     return {arm: arms[arm] for arm in ORDER if arm in arms}
 
 
 def curves(arms: Arms) -> list[str]:
-    """The raw numbers, as lines of JSON."""
+    """All scores and differences, as lines of JSON."""
     lines = []
     for arm, seeds in arms.items():
-        for seed, unit in sorted(seeds.items()):
+        for seed, arm_run in sorted(seeds.items()):
             untouched = arms.get("untouched", {}).get(seed)
-            for step in sorted(unit.exams):
+            for step in sorted(arm_run.evals):
                 row = {"arm": arm, "seed": seed, "step": step}
-                row |= {"score": round(unit.score(step), 5), "parent": round(mean(unit.parent), 5)}
+                row |= {
+                    "score": round(arm_run.score(step), 5),
+                    "parent": round(mean(arm_run.parent), 5),
+                }
                 for name, other in (
-                    ("to_parent", unit.parent),
-                    ("to_untouched", untouched and untouched.exams[step]),
+                    ("to_parent", arm_run.parent),
+                    ("to_untouched", untouched and untouched.evals[step]),
                 ):
                     if other:
-                        difference = paired(unit.exams[step], other)
+                        difference = paired(arm_run.evals[step], other)
                         row[name] = [round(difference.mean, 5), round(difference.half, 5)]
                 lines.append(json.dumps(row))
     return lines
 
 
 def table(arms: Arms, margin: float) -> str:
-    """One row per arm; differences in percentage points of the expected solve rate."""
-    last = max(next(iter(arms["untouched"].values())).exams)
+    """One row per arm; differences in percentage points."""
+    last = max(next(iter(arms["untouched"].values())).evals)
     lines = [
         "| arm | at birth | worse / better at birth | back at the parent's level | median steps "
         f"| level with the untouched parent | median steps | to the untouched at step {last} "
@@ -89,18 +92,18 @@ def table(arms: Arms, margin: float) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm, seeds in arms.items():
-        units = [unit for seed, unit in sorted(seeds.items()) if seed in arms["untouched"]]
-        births = [paired(unit.exams[0], unit.parent) for unit in units]
+        arm_runs = [arm_run for seed, arm_run in sorted(seeds.items()) if seed in arms["untouched"]]
+        births = [paired(arm_run.evals[0], arm_run.parent) for arm_run in arm_runs]
         worse = sum(birth.mean + birth.half < 0 for birth in births)
         better = sum(birth.mean - birth.half > 0 for birth in births)
-        moving = [to_untouched(unit, arms["untouched"][unit.seed]) for unit in units]
-        still = [recovered(to_parent(unit), margin) for unit in units]
+        moving = [to_untouched(arm_run, arms["untouched"][arm_run.seed]) for arm_run in arm_runs]
+        still = [recovered(to_parent(arm_run), margin) for arm_run in arm_runs]
         level = [recovered(differences, margin) for differences in moving]
         ends = [100 * differences[last].mean for differences in moving]
         cells = [
             f"`{arm}`",
             shown(over_seeds([100 * birth.mean for birth in births])),
-            f"{worse} / {better} of {len(units)}",
+            f"{worse} / {better} of {len(arm_runs)}",
             counted(still),
             middle(still),
             *(("-", "-", "-", "-", "-") if arm == "untouched" else ()),
@@ -120,21 +123,23 @@ def table(arms: Arms, margin: float) -> str:
 
 
 def verdict_of(arms: Arms, arm: str, margin: float) -> str:
-    """The rule is `recovery.verdict`."""
+    """The arm's verdict by `recovery.verdict`."""
     untouched = arms["untouched"]
-    units = [unit for seed, unit in sorted(arms[arm].items()) if seed in untouched]
-    births = [paired(unit.exams[0], unit.parent).mean for unit in units]
-    last = max(next(iter(untouched.values())).exams)
-    ends = [to_untouched(unit, untouched[unit.seed])[last].mean for unit in units]
+    arm_runs = [arm_run for seed, arm_run in sorted(arms[arm].items()) if seed in untouched]
+    births = [paired(arm_run.evals[0], arm_run.parent).mean for arm_run in arm_runs]
+    last = max(next(iter(untouched.values())).evals)
+    ends = [to_untouched(arm_run, untouched[arm_run.seed])[last].mean for arm_run in arm_runs]
     return verdict(births, ends, margin)
 
 
-def standing(arms: Arms, margin: float) -> str:
-    """Whether the table's verdicts mean anything, in a line."""
+def validity(arms: Arms, margin: float) -> str:
+    """A line: whether the test is valid."""
     problems = faults({arm: verdict_of(arms, arm, margin) for arm in arms})
     if problems:
         return f"**The test is void**: {'; '.join(problems)}.\n"
-    return "The test stands: what must not recover does not, and a copy loses nothing.\n"
+    return (
+        "The test is valid: `reset` and `noise` do not recover, and a second copy loses nothing.\n"
+    )
 
 
 def shown(estimate: tuple[float, float]) -> str:
@@ -146,15 +151,15 @@ def counted(steps: Sequence[int | None]) -> str:
 
 
 def middle(steps: Sequence[int | None]) -> str:
-    """The median step, where more than half of the children have one."""
+    """The median step; `-` if half of the children or more have none."""
     ranked = sorted(float("inf") if step is None else step for step in steps)
     value = median(ranked)
     return "-" if value == float("inf") else f"{value:g}"
 
 
 def draw(lines: Sequence[str], base: float, path: Path) -> None:
-    """A panel per arm: its children beside the untouched copies of their parents, mean and 95%
-    interval over seeds; dashed is the parent when the child was made, dotted the base."""
+    """A panel per arm: its children and the untouched copies of their parents, mean and 95%
+    interval over seeds. Dashed: the parent when the child was made; dotted: the base."""
     rows = pd.DataFrame(map(json.loads, lines))
     level = rows.loc[rows["arm"] == "untouched", "parent"].mean()
     parts = []
@@ -162,12 +167,12 @@ def draw(lines: Sequence[str], base: float, path: Path) -> None:
         curves = {seed: of.set_index("step")["score"] for seed, of in arm_rows.groupby("seed")}
         parts.append(band(curves).assign(arm=arm))
     frame = pd.concat(parts)
-    untouched = frame[frame["arm"] == "untouched"].assign(who="untouched copies of the parent")
-    children = frame[frame["arm"] != "untouched"].assign(who="children")
+    untouched = frame[frame["arm"] == "untouched"].assign(line="untouched copies of the parent")
+    children = frame[frame["arm"] != "untouched"].assign(line="children")
     panels = list(dict.fromkeys(children["arm"]))
     rows_by_panel = pd.concat([children, *(untouched.assign(arm=arm) for arm in panels)])
     y = alt.Y("value:Q", title=None, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False))
-    chart = alt.Chart(rows_by_panel).encode(x="step:Q", y=y, color=alt.Color("who:N"))
+    chart = alt.Chart(rows_by_panel).encode(x="step:Q", y=y, color=alt.Color("line:N", title=None))
     references = [
         alt.Chart(rows_by_panel)
         .transform_calculate(at=f"{at}")
@@ -183,7 +188,7 @@ def draw(lines: Sequence[str], base: float, path: Path) -> None:
         height=130,
     )
     facets = layers.facet(alt.Facet("arm:N", sort=panels, title=None), columns=5)
-    to_svg(facets, path, "Expected solve rate on held-out tasks, by steps after the operator")
+    to_svg(facets, path, "Held-out eval, greedy, by steps after the operator")
 
 
 def main() -> None:
@@ -191,28 +196,28 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--margin", type=float, help="of recovery; default: as recovery.py says")
+    parser.add_argument("--margin", type=float, help="margin of recovery; default: see recovery.py")
     arguments = parser.parse_args()
     folder = arguments.folder
-    arms = by_arm(read_units(folder))
-    base = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["base_exam"]
-    if not arms and (folder / "curves.jsonl").is_file():  # committed results have no units
+    arms = by_arm(read_arm_runs(folder))
+    base = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["base_eval"]
+    if not arms and (folder / "curves.jsonl").is_file():  # committed results have no arm_runs/
         lines = (folder / "curves.jsonl").read_text(encoding="utf-8").splitlines()
         draw(lines, base, folder / "retention.svg")
         print((folder / "table.md").read_text(encoding="utf-8"))
         return
     if "untouched" not in arms:
-        parser.error(f"{folder} has no unit of the arm untouched yet")
-    parents = [mean(unit.parent) for unit in arms["untouched"].values()]
-    exam = len(next(iter(arms["untouched"].values())).parent)
+        parser.error(f"{folder} has no finished run of the arm untouched yet")
+    parents = [mean(arm_run.parent) for arm_run in arms["untouched"].values()]
+    tasks = len(next(iter(arms["untouched"].values())).parent)
     margin = margin_of(parents, base) if arguments.margin is None else arguments.margin
     text = (
-        f"{len(parents)} seeds, exam of {exam} tasks; base {100 * base:.1f}%, better parents "
+        f"{len(parents)} seeds, eval of {tasks} tasks; base {100 * base:.1f}%, better parents "
         f"{100 * min(parents):.1f}-{100 * max(parents):.1f}%. Percentage points; ± is half of a "
         f"95% t-interval over seeds. Recovered: a loss of {100 * margin:.2f} points is ruled out, "
-        "one-sided at 97.5%, at two exams in a row.\n\n"
+        "one-sided at 97.5%, at two consecutive evals.\n\n"
     )
-    text += table(arms, margin) + "\n" + standing(arms, margin)
+    text += table(arms, margin) + "\n" + validity(arms, margin)
     (folder / "curves.jsonl").write_text("\n".join(curves(arms)) + "\n", encoding="utf-8")
     (folder / "table.md").write_text(text, encoding="utf-8")
     draw(curves(arms), base, folder / "retention.svg")

@@ -1,16 +1,16 @@
-"""When has a child recovered? A rule with stated errors, on exams that are paired task by task.
+"""When has a child recovered? A rule with known error rates, on evals that are paired by task.
 
-A child and its reference sit the same exam, so the mean of the differences d_i = p_child,i -
-p_ref,i over its tasks has a far smaller error than either score. Two references: the level of the
-better parent when the child was made (it stands still), and the untouched copy of that parent,
-which goes on learning (it moves).
+A child and its reference have the same eval, so the mean of the differences d_i = p_child,i -
+p_ref,i over its tasks has a far smaller error than either score. There are two references: the
+better parent's level when the child was made, which is fixed, and the untouched copy of that
+parent, which keeps learning.
 
 - Worse (or better) at birth: the 95% interval of the difference at step 0 excludes 0.
-- Recovered at step t: the lower end of the 95% interval of the difference is above -margin there
-  and at the next exam. From step 1 on differences are averaged over three neighbouring exams, task
-  by task, against the luck of single updates. So a child counts as recovered when a loss of the
-  margin is ruled out, not when a loss could not be shown. The margin is a quarter of what the
-  parents learned, at most 2 points: a child that kept nothing (the arm `reset`) has not recovered.
+- Recovered at step t: the lower end of the 95% interval of the difference is above -margin at this
+  eval and the next. From step 1 on, differences are averaged over three neighbouring evals, task by
+  task, to reduce the noise of single updates. So a child counts as recovered if a loss of the
+  margin is ruled out, not if a loss could not be shown. The margin is a quarter of what the parents
+  learned, at most 2 points: a child that kept nothing (the arm `reset`) has not recovered.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from scipy.stats import ttest_1samp
 LARGEST_MARGIN = 0.02
 MARGIN_OF_GAIN = 0.25
 LOST = ("reset", "noise")
-"""Arms in which nothing of the parents is left: the untrained member, and a random update of the
-better parent's size."""
+"""Arms without anything of the parents: the untrained member, and a random update with the better
+parent's norm."""
 
 Z_95 = 1.96
 T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31}
@@ -37,65 +37,68 @@ T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31}
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean over the exam's tasks and half of its 95% interval."""
+    """A mean over the eval's tasks and half of its 95% interval."""
 
     mean: float
     half: float
 
 
 @dataclass(frozen=True)
-class Unit:
-    """One arm of one seed: `exams[step]` and `parent` are chances to solve, task by task."""
+class ArmRun:
+    """One arm of one seed: `evals[step]` and `parent` have a score for each task."""
 
     seed: int
     arm: str
     parent: list[float]
-    exams: dict[int, list[float]]
+    evals: dict[int, list[float]]
 
     def score(self, step: int) -> float:
         """The expected solve rate."""
-        return mean(self.exams[step])
+        return mean(self.evals[step])
 
 
-def read_units(folder: Path) -> list[Unit]:
-    """All units of a run, by seed; those of the same arm in the order of the arms."""
-    units = []
-    for path in sorted((folder / "units").glob("*.json")):
+def read_arm_runs(folder: Path) -> list[ArmRun]:
+    """All finished arms of a folder, sorted by seed."""
+    arm_runs = []
+    for path in sorted((folder / "arm_runs").glob("*.json")):
         raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        exams = {int(step): solved for step, solved in raw["exams"].items()}
-        units.append(Unit(raw["seed"], raw["arm"], raw["parent"], exams))
-    return units
+        evals = {int(step): solved for step, solved in raw["evals"].items()}
+        arm_runs.append(ArmRun(raw["seed"], raw["arm"], raw["parent"], evals))
+    return arm_runs
 
 
 def paired(child: Sequence[float], reference: Sequence[float]) -> Difference:
-    """The mean difference of two exams on the same tasks."""
-    apart = [score - other for score, other in zip(child, reference, strict=True)]
-    return Difference(mean(apart), Z_95 * stdev(apart) / len(apart) ** 0.5)
+    """The mean difference of two evals on the same tasks."""
+    differences = [score - other for score, other in zip(child, reference, strict=True)]
+    return Difference(mean(differences), Z_95 * stdev(differences) / len(differences) ** 0.5)
 
 
-def smoothed(exams: dict[int, list[float]], step: int) -> list[float]:
-    """The exam at `step`, from step 1 on averaged with its neighbours but that of step 0."""
-    steps = sorted(exams)
+def smoothed(evals: dict[int, list[float]], step: int) -> list[float]:
+    """The eval at `step`, from step 1 on averaged with its neighbours except step 0."""
+    steps = sorted(evals)
     place = steps.index(step)
     near = [s for s in steps[max(place - 1, 0) : place + 2] if s > 0] if step else [0]
-    return [mean(values) for values in zip(*(exams[s] for s in near), strict=True)]
+    return [mean(values) for values in zip(*(evals[s] for s in near), strict=True)]
 
 
-def to_parent(unit: Unit) -> dict[int, Difference]:
+def to_parent(arm_run: ArmRun) -> dict[int, Difference]:
     """By step, the smoothed difference to the parent's level when the child was made."""
-    return {step: paired(smoothed(unit.exams, step), unit.parent) for step in sorted(unit.exams)}
-
-
-def to_untouched(unit: Unit, untouched: Unit) -> dict[int, Difference]:
-    """By step, the smoothed difference to the untouched copy, which trains as long."""
     return {
-        step: paired(smoothed(unit.exams, step), smoothed(untouched.exams, step))
-        for step in sorted(unit.exams)
+        step: paired(smoothed(arm_run.evals, step), arm_run.parent)
+        for step in sorted(arm_run.evals)
+    }
+
+
+def to_untouched(arm_run: ArmRun, untouched: ArmRun) -> dict[int, Difference]:
+    """By step, the smoothed difference to the untouched copy at the same step."""
+    return {
+        step: paired(smoothed(arm_run.evals, step), smoothed(untouched.evals, step))
+        for step in sorted(arm_run.evals)
     }
 
 
 def recovered(differences: dict[int, Difference], margin: float) -> int | None:
-    """The step of recovery by the rule above; None when it does not come."""
+    """The step of recovery by the rule above; None: not recovered."""
     steps = sorted(differences)
     holds = [differences[step].mean - differences[step].half > -margin for step in steps]
     for place, step in enumerate(steps):
@@ -105,12 +108,12 @@ def recovered(differences: dict[int, Difference], margin: float) -> int | None:
 
 
 def verdict(births: Sequence[float], ends: Sequence[float], margin: float) -> str:
-    """Of an arm, from a difference for each seed: to the parent at birth, to the untouched copy at
-    the end. Only who has lost something can be back.
+    """An arm's verdict from its differences by seed: to the parent at birth, and to the untouched
+    copy at the end.
 
     `nothing lost`: at birth a loss of the margin is ruled out. `lost, back`: there was a loss, and
-    at the end one of the margin is ruled out. `lost, not back`: there was one, and there still is.
-    Everything by 95% t-intervals over seeds; `unclear` is the rest.
+    at the end a loss of the margin is ruled out. `lost, not back`: there was a loss, and there
+    still is. `unclear`: none of these. All by 95% t-intervals over seeds.
     """
     (birth, half), (end, half_of_end) = over_seeds(births), over_seeds(ends)
     if birth - half > -margin:
@@ -123,24 +126,24 @@ def verdict(births: Sequence[float], ends: Sequence[float], margin: float) -> st
 
 
 def faults(verdicts: dict[str, str]) -> list[str]:
-    """Why the test says nothing; empty where it does. It has to see that the arms of `LOST` lose
-    and do not come back, or it would see recovery in anything that trains; and that a second copy
-    of the parent loses nothing."""
+    """The reasons why the test is void; empty if it is valid. It must find that the arms of `LOST`
+    lose and do not recover, otherwise it would find recovery in anything that trains, and that a
+    second copy of the parent loses nothing."""
     expected = {**dict.fromkeys(LOST, "lost, not back"), "again": "nothing lost"}
     return [
-        f"`{arm}` is {verdicts.get(arm, 'not there')}, where the test needs: {need}"
+        f"`{arm}` is {verdicts.get(arm, 'missing')}; the test needs: {need}"
         for arm, need in expected.items()
         if verdicts.get(arm) != need
     ]
 
 
 def margin_of(parents: Sequence[float], base: float) -> float:
-    """The loss of expected solve rate that recovery has to rule out, from the parents' scores."""
+    """The loss that recovery must rule out, from the parents' scores; in [0, 1]."""
     return min(LARGEST_MARGIN, MARGIN_OF_GAIN * max(mean(parents) - base, 0.0))
 
 
 EQUIVALENT = 0.015
-"""The difference of expected solve rate within which a child counts as equal to its parent."""
+"""The difference of scores within which a child counts as equal to its parent."""
 
 
 def equivalence(ends: Sequence[float], bound: float = EQUIVALENT) -> float:

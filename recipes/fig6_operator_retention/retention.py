@@ -3,16 +3,17 @@
     python recipes/fig6_operator_retention/retention.py --out FOLDER --seeds 1 2 3 4 5
     python recipes/fig6_operator_retention/figure.py FOLDER
 
-For every seed s: parents s and s + 1, trained from the base on tasks of their own; the better one
-is the first. From them come the arms: a child by each of the eight operators, and four controls:
-`untouched` (a copy of the better parent), `again` (the same copy, other luck in sampling: what
-differs from `untouched` is noise), `reset` (an untrained member) and `noise` (a random update of
-the better parent's size): in the last two everything is lost. All start with a fresh optimizer, as
-children do in a run, and train for `--steps` steps on the same tasks. Before the first step and
-after it and others, each sits the same held-out exam.
+For every seed s, parents s and s + 1 are trained from the base, each on its own tasks; the better
+one is the first. The arms are a child by each of the eight operators, and four controls:
+`untouched` (a copy of the better parent), `again` (the same copy with other random numbers in
+sampling: its difference from `untouched` is noise), `reset` (an untrained member) and `noise` (a
+random update with the better parent's norm). The last two have lost everything. All start with a
+fresh optimizer, as children do in a run, and train for `--steps` steps on the same tasks. Each has
+the same held-out eval before the first step and after others.
 
-Every parent and every (seed, arm) is written to FOLDER once it is whole. Started again, the same
-command goes on; several processes with other `--seeds` or `--arms` may share a FOLDER.
+Every parent and every (seed, arm) is written to FOLDER when it is finished. The same command
+continues after an interruption; several processes with other `--seeds` or `--arms` may share a
+FOLDER.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from school import School
+from member_trainer import MemberTrainer
 
 from azr_population.referee import Referee
 from azr_population.weights.adapter import Adapter, Factors
@@ -44,62 +45,62 @@ FREE = ("out", "seeds", "arms", "threads", "device")
 
 
 class Retention:
-    """A folder with parents and units, and the school that fills it."""
+    """Trains parents and arms and writes them to the folder."""
 
-    def __init__(self, arguments: argparse.Namespace, school: School) -> None:
+    def __init__(self, arguments: argparse.Namespace, trainer: MemberTrainer) -> None:
         self.arguments = arguments
-        self.school = school
+        self.trainer = trainer
         self._started = time.monotonic()
 
     def parent(self, number: int) -> tuple[Adapter, list[float]]:
-        """A trained parent and its exam; trained now if no process has done it yet."""
+        """A trained parent and its eval; trains it unless another process has."""
         folder = self.arguments.out / "parents" / str(number)
         with locked(folder.with_suffix(".lock")):
-            if not (folder / "exam.json").exists():
+            if not (folder / "eval.json").exists():
                 self._train_parent(number, folder)
-        return load_adapter(folder), json.loads((folder / "exam.json").read_text())["solved"]
+        return load_adapter(folder), json.loads((folder / "eval.json").read_text())["solved"]
 
     def _train_parent(self, number: int, folder: Path) -> None:
-        self.school.enter(self.school.fresh[number])
+        self.trainer.write(self.trainer.fresh[number])
         rates = []
         for step in range(1, self.arguments.parent_steps + 1):
-            rates.append(self.school.teach(f"parent {number}", f"parent luck {number}", step))
+            rates.append(self.trainer.teach(f"parent {number}", f"parent luck {number}", step))
             if step % 20 == 0:
                 self.say(f"parent {number}, step {step}: solves {sum(rates[-20:]) / 20:.3f}")
-        solved = self.school.sit_exam()
-        save_adapter(self.school.leave(), folder, self.school.base, overwrite=True)
-        write(folder / "exam.json", {"solved": rounded(solved)})
-        self.say(f"parent {number}: exam {sum(solved) / len(solved):.4f}")
+        solved = self.trainer.evaluate()
+        save_adapter(self.trainer.read(), folder, self.trainer.base, overwrite=True)
+        write(folder / "eval.json", {"solved": rounded(solved)})
+        self.say(f"parent {number}: eval {sum(solved) / len(solved):.4f}")
 
-    def unit(self, seed: int, arm: str) -> None:
-        """Trains and examines one arm of one seed, unless it is there already."""
-        path = self.arguments.out / "units" / f"{seed}_{arm}.json"
+    def run_arm(self, seed: int, arm: str) -> None:
+        """Trains and evaluates one arm of one seed, unless it is finished."""
+        path = self.arguments.out / "arm_runs" / f"{seed}_{arm}.json"
         if path.exists():
             return
-        own = [self.parent(seed), self.parent(seed + 1)]
-        own.sort(key=lambda parent: -sum(parent[1]))
-        (better, level), (weaker, _) = own
-        making: dict[str, Any] = {}
+        parents = [self.parent(seed), self.parent(seed + 1)]
+        parents.sort(key=lambda parent: -sum(parent[1]))
+        (better, level), (weaker, _) = parents
+        options: dict[str, Any] = {}
         if arm == "reset":
-            child = self.school.fresh[seed]
+            child = self.trainer.fresh[seed]
         elif arm == "noise":
-            child = noise(better, self.school.streams.torch("noise", seed))
+            child = noise(better, self.trainer.streams.torch("noise", seed))
         elif arm in CONTROLS:
             child = better
         else:
-            generator = self.school.streams.torch(f"breed {arm}", seed)
+            generator = self.trainer.streams.torch(f"breed {arm}", seed)
             child, breeding = breed({arm: 1.0}, [better, weaker], generator)
-            making = breeding.options
-        self.school.enter(child)
-        exams = {}
+            options = breeding.options
+        self.trainer.write(child)
+        evals = {}
         for step in range(self.arguments.steps + 1):
             if step:
-                self.school.train(f"child {seed}", f"child luck {seed} {arm}", step)
+                self.trainer.train(f"child {seed}", f"child luck {seed} {arm}", step)
             if step in EVALUATE or step == self.arguments.steps:
-                exams[step] = rounded(self.school.sit_exam())
-        unit = {"seed": seed, "arm": arm, "options": making, "parent": level, "exams": exams}
-        write(path, unit)
-        scores = [sum(exams[step]) / len(level) for step in (0, self.arguments.steps)]
+                evals[step] = rounded(self.trainer.evaluate())
+        arm_run = {"seed": seed, "arm": arm, "options": options, "parent": level, "evals": evals}
+        write(path, arm_run)
+        scores = [sum(evals[step]) / len(level) for step in (0, self.arguments.steps)]
         self.say(
             f"seed {seed}, {arm}: parent {sum(level) / len(level):.4f}, child {scores[0]:.4f}, "
             f"after {self.arguments.steps} steps {scores[1]:.4f}"
@@ -110,13 +111,13 @@ class Retention:
 
 
 def noise(adapter: Adapter, generator: torch.Generator) -> Adapter:
-    """Random factors whose update B A is as large, layer by layer, as the adapter's."""
-    drawn = {}
+    """Random factors whose update B A has the adapter's norm in each layer."""
+    factors = {}
     for name, pair in adapter.factors.items():
         A, B = (torch.randn(part.shape, generator=generator).to(part) for part in (pair.A, pair.B))
         size = (pair.B @ pair.A).norm() / (B @ A).norm()
-        drawn[name] = Factors(A * size.sqrt(), B * size.sqrt())
-    return Adapter(adapter.spec, drawn)
+        factors[name] = Factors(A * size.sqrt(), B * size.sqrt())
+    return Adapter(adapter.spec, factors)
 
 
 def rounded(values: list[float]) -> list[float]:
@@ -124,7 +125,7 @@ def rounded(values: list[float]) -> list[float]:
 
 
 def write(path: Path, content: Any) -> None:
-    """The whole file or none."""
+    """Writes the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
@@ -133,26 +134,28 @@ def write(path: Path, content: Any) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time; freed even by a crash."""
+    """Holds a lock that one process at a time can have; a crash releases it too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def agree(arguments: argparse.Namespace, school: School) -> None:
-    """Writes the settings of the folder, or checks that they are those that it has."""
+def check_settings(arguments: argparse.Namespace, trainer: MemberTrainer) -> None:
+    """Writes the folder's settings, or checks that they are equal to the existing ones."""
     settings = {key: value for key, value in vars(arguments).items() if key not in FREE}
-    settings["base_sha256"] = school.base_sha256()
-    base = school.sit_exam()
-    settings["base_exam"] = round(sum(base) / len(base), 5)
+    settings["base_sha256"] = trainer.base_sha256()
+    base = trainer.evaluate()
+    settings["base_eval"] = round(sum(base) / len(base), 5)
     path = arguments.out / "settings.json"
     with locked(arguments.out / ".lock"):
         if path.exists():
-            theirs = json.loads(path.read_text())
+            existing = json.loads(path.read_text())
             for key, value in settings.items():
-                if theirs.get(key) != value and key != "base_exam":
-                    sys.exit(f"{path} has {key}={theirs.get(key)}, not {value}: give another --out")
+                if existing.get(key) != value and key != "base_eval":
+                    sys.exit(
+                        f"{path} has {key}={existing.get(key)}, not {value}: give another --out"
+                    )
         else:
             write(path, settings)
 
@@ -166,11 +169,11 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
     parser.add_argument("--parent-steps", type=int, default=100)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--tasks", type=int, default=48, help="tasks a member and step")
+    parser.add_argument("--tasks", type=int, default=48, help="tasks per member and step")
     parser.add_argument("--attempts", type=int, default=8)
     parser.add_argument("--parents", default="rewards", choices=("rewards", "right_answers"))
     parser.add_argument("--baseline", default="positive_only", help="population.student_advantage")
-    parser.add_argument("--exam", type=int, default=1200, help="tasks of the nano exam")
+    parser.add_argument("--eval-tasks", type=int, default=1200, help="tasks of the nano eval")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--micro-batch-tokens", type=int, default=1024)
@@ -195,13 +198,13 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
     with Referee() as referee:
-        # As many untrained members in every process, or they would not be the same.
-        school = School(arguments, referee, members=11)
-        agree(arguments, school)
-        retention = Retention(arguments, school)
+        # The same number of untrained members in every process, so that they are equal.
+        trainer = MemberTrainer(arguments, referee, members=11)
+        check_settings(arguments, trainer)
+        retention = Retention(arguments, trainer)
         for seed in arguments.seeds:
             for arm in arguments.arms:
-                retention.unit(seed, arm)
+                retention.run_arm(seed, arm)
 
 
 if __name__ == "__main__":

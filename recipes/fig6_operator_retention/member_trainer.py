@@ -1,10 +1,10 @@
-"""How a member of the retention recipe learns, and how it is evaluated.
+"""Trains and evaluates the members of the retention recipe.
 
-Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), what each
-is worth beside the others at its task by `--baseline` (a run's `student_advantage`), AdamW. What
-differs: on the nano base the tasks come from its grammar instead of teachers, a fifth of its core
-and the rest of its long tail, so that all arms meet the same ones and have something to learn; on
-another base they come from an AZR seed file, a quarter of them held out.
+Training is a student's in a run: `attempts` samples per task, AZR's rewards (1, -0.5, -1), the
+baseline `--baseline` (a run's `student_advantage`), AdamW. One thing differs: tasks do not come
+from teachers, so that all arms have the same ones and something to learn. On the nano base they
+come from its grammar, a fifth from the core and the rest from the long tail; on another base from
+an AZR seed file, a quarter of it held out.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from azr_population.weights.adapter import Adapter, LoraSpec
 
 O = TaskType.CODE_O  # noqa: E741
 CORE_SHARE = 0.2
-"""Of the training tasks, as when a base is accepted; the rest is its long tail."""
+"""Share of the training tasks, as in the acceptance of a base; the rest is its long tail."""
 RIGHT_EACH = 4
-"""Attempts of a step by rewards for which a step by right answers has one answer: about as many of
-the attempts are right and teach something."""
+"""Attempts per right answer: a step by right answers has one answer for so many attempts of a step
+by rewards, because about that share of attempts is right and teaches something."""
 SLOT = 0
-"""Of the one member that is trained at a time."""
+"""The slot of the member that is trained."""
 
 
-class School:
-    """One engine, one stream of tasks, one eval; `fresh` are untrained members."""
+class MemberTrainer:
+    """One engine, one pool of tasks, one eval; `fresh` are untrained members."""
 
     def __init__(self, arguments: argparse.Namespace, referee: Referee, members: int) -> None:
         self._arguments = arguments
@@ -57,9 +57,12 @@ class School:
         if arguments.base:
             proposals = [p for p in read_seed_file(arguments.seed_file) if p.type == O]
             tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
-            self.exam, self._pool = tasks[::4], [task for i, task in enumerate(tasks) if i % 4]
+            self.eval_tasks, self._pool = (
+                tasks[::4],
+                [task for i, task in enumerate(tasks) if i % 4],
+            )
         else:
-            self.exam = draw_eval_tasks(arguments.exam, seed=7, types=(O,))
+            self.eval_tasks = draw_eval_tasks(arguments.eval_tasks, seed=7, types=(O,))
             self._pool = _training_tasks(3000, arguments.seed)
         settings = EngineSettings(
             self.base,
@@ -75,25 +78,25 @@ class School:
         self.fresh = [self._engine.read(slot) for slot in range(members)]
 
     def base_sha256(self) -> str | None:
-        """Of the nano base's weights, 16 digits; None for another base."""
+        """16 digits of the nano base's digest; None for another base."""
         if self._arguments.base:
             return None
         weights = (Path(self.base) / "model.safetensors").read_bytes()
         return hashlib.sha256(weights).hexdigest()[:16]
 
-    def enter(self, adapter: Adapter) -> None:
-        """The member that is trained and examined from now on, with a fresh optimizer."""
+    def write(self, adapter: Adapter) -> None:
+        """Sets the member that is trained and evaluated, with a fresh optimizer."""
         self._engine.write(SLOT, adapter)
 
-    def leave(self) -> Adapter:
-        """The member as it is now."""
+    def read(self) -> Adapter:
+        """The current member."""
         return self._engine.read(SLOT)
 
-    def teach(self, tasks: str, luck: str, step: int) -> float:
-        """One step of a parent: by rewards as `train`, or on the right answers to its tasks, which
-        teach several times as much."""
+    def teach(self, tasks: str, sampling: str, step: int) -> float:
+        """One step of a parent: `train`, or supervised on right answers, which teach several times
+        as much."""
         if self._arguments.parents == "rewards":
-            return self.train(tasks, luck, step)
+            return self.train(tasks, sampling, step)
         arguments, generator = self._arguments, self.streams.numpy(tasks, step)
         count = arguments.tasks * arguments.attempts // RIGHT_EACH
         chosen = [self._pool[i] for i in generator.choice(len(self._pool), count, replace=False)]
@@ -101,48 +104,48 @@ class School:
         self._engine.update({SLOT: samples}, {SLOT: Hyperparameters(arguments.learning_rate)})
         return 1.0
 
-    def train(self, tasks: str, luck: str, step: int) -> float:
-        """One policy-gradient step; the share of attempts that solved.
+    def train(self, tasks: str, sampling: str, step: int) -> float:
+        """One policy-gradient step; returns the share of right attempts.
 
-        `tasks` and `luck` name the streams that tasks and samples are drawn from.
+        `tasks` and `sampling` name the random streams of tasks and samples.
         """
         arguments, generator = self._arguments, self.streams.numpy(tasks, step)
         chosen = generator.choice(len(self._pool), arguments.tasks, replace=False)
         answers = self._answer(
             [self._pool[index] for index in chosen],
             arguments.attempts,
-            self.streams.integer(luck, step),
+            self.streams.integer(sampling, step),
         )
         baseline = BASELINES.find(arguments.baseline).function
-        worth: list[float | None] = []
+        values: list[float | None] = []
         completions: list[Completion] = []
         for group in answers:
             rewards = [student_reward(parsed, solved) for _, parsed, solved in group]
-            values = baseline(rewards) or [None] * len(rewards)
-            for (completion, _, _), value in zip(group, values, strict=True):
+            of_group = baseline(rewards) or [None] * len(rewards)
+            for (completion, _, _), value in zip(group, of_group, strict=True):
                 if value is not None:
-                    worth.append(value)
+                    values.append(value)
                     completions.append(completion)
         if arguments.baseline not in RAW:
-            worth = task_relative([value or 0.0 for value in worth], [SLOT] * len(worth))
+            values = task_relative([value or 0.0 for value in values], [SLOT] * len(values))
         samples = [
             TrainingSample(completion, advantage)
-            for completion, advantage in zip(completions, worth, strict=True)
+            for completion, advantage in zip(completions, values, strict=True)
             if advantage is not None
         ]
         self._engine.update({SLOT: samples}, {SLOT: Hyperparameters(arguments.learning_rate)})
-        solved = [one for group in answers for _, _, one in group]
+        solved = [right for group in answers for _, _, right in group]
         return sum(solved) / len(solved)
 
-    def sit_exam(self) -> list[float]:
-        """Whether each task of the eval is solved by greedy decoding, the exam's headline.
-
-        Another base than the nano one is examined by the share of 4 samples.
-        """
+    def evaluate(self) -> list[float]:
+        """The score at each task of the eval: greedy decoding for the nano base, the share of 4
+        samples for another."""
         if isinstance(self.format, NanoFormat):
-            answers = self._answer(self.exam, 1, self.streams.integer("exam"), temperature=0.0)
+            answers = self._answer(
+                self.eval_tasks, 1, self.streams.integer("exam"), temperature=0.0
+            )
         else:
-            answers = self._answer(self.exam, 4, self.streams.integer("exam"))
+            answers = self._answer(self.eval_tasks, 4, self.streams.integer("exam"))
         return [sum(solved for _, _, solved in group) / len(group) for group in answers]
 
     def _answer(
@@ -155,7 +158,10 @@ class School:
             Sampling(self.format.max_new_tokens(O, "solve"), temperature, n=attempts),
             seed,
         )
-        answers = [[self.format.parse_answer(O, one.text) for one in own] for own in completions]
+        answers = [
+            [self.format.parse_answer(O, completion.text) for completion in group]
+            for group in completions
+        ]
         grades = self._referee.grade(
             [
                 Code().question(task, [text for text in texts if text is not None])
@@ -163,19 +169,19 @@ class School:
             ]
         )
         results = []
-        for own, texts, marks in zip(completions, answers, grades, strict=True):
-            given = iter(marks)
+        for group, texts, verdicts in zip(completions, answers, grades, strict=True):
+            given = iter(verdicts)
             results.append(
                 [
-                    (one, text is not None, text is not None and next(given).solved)
-                    for one, text in zip(own, texts, strict=True)
+                    (completion, text is not None, text is not None and next(given).solved)
+                    for completion, text in zip(group, texts, strict=True)
                 ]
             )
         return results
 
 
 def _training_tasks(count: int, seed: int) -> list[Task]:
-    """code_o tasks of the grammar, programs outside the held-out bucket."""
+    """code_o tasks of the grammar, without held-out programs."""
     rng = Random(f"retention {seed}")
     grammar = TailGrammar(rng)
     shares = (CORE_SHARE, *[(1 - CORE_SHARE) / len(BANDS)] * len(BANDS))
