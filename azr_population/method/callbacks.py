@@ -133,8 +133,8 @@ class EvalCallback(Callback):
         if self.self_proposed:
             scores = [self.self_proposed.greedy(self.context, student) for student in students]
             records.metrics["eval/self_proposed"] = mean(map(mean, scores))
-            for line, of_student in zip(records.evals, scores, strict=True):
-                line["self_proposed"] = of_student
+            for line, task_scores in zip(records.evals, scores, strict=True):
+                line["self_proposed"] = task_scores
         for role, members in population.roster.sub_populations.items():
             cosine = mean_cosine([self.context.engine.read(member.slot) for member in members])
             records.metrics |= flatten(str(role), {"weight_cosine": cosine})

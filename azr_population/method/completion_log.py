@@ -108,12 +108,12 @@ def choose(records: Sequence[Record], count: int, generator: np.random.Generator
     members, task types and reasons; ties are broken at random."""
     order: list[int] = generator.permutation(len(records)).tolist()
     for keys in (("verdict", "member", "type", "reason"), ("verdict",)):
-        seen: Counter[tuple[str, ...]] = Counter()
+        counts: Counter[tuple[str, ...]] = Counter()
         rank = {}
         for place in order:
             kind = tuple(records[place][key] for key in keys)
-            rank[place] = seen[kind]
-            seen[kind] += 1
+            rank[place] = counts[kind]
+            counts[kind] += 1
         order.sort(key=rank.__getitem__)
     return sorted(order[:count])
 

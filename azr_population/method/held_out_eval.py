@@ -77,26 +77,26 @@ class EvalResult:
         (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
         scores = list(self.scores.values())
-        greedy = {name: _mean(of_member.greedy) for name, of_member in self.scores.items()}
+        greedy = {name: _mean(member.greedy) for name, member in self.scores.items()}
         rated = [(member.rating.mu, greedy[member.name]) for member in members]
         values: dict[str, float | None] = {
             "greedy": _mean(list(greedy.values())),
             "best": max(greedy.values()),
             "worst": min(greedy.values()),
-            f"t{LOW_TEMPERATURE:g}": _mean([_mean(of_member.t04) for of_member in scores]),
-            "t1": _mean([_mean(of_member.t1) for of_member in scores]),
-            f"pass@{self.k}": _mean([_mean(of_member.passed) for of_member in scores]),
+            f"t{LOW_TEMPERATURE:g}": _mean([_mean(member.t04) for member in scores]),
+            "t1": _mean([_mean(member.t1) for member in scores]),
+            f"pass@{self.k}": _mean([_mean(member.passed) for member in scores]),
             "samples": float(self.samples),
-            "disagreement": _disagreement([of_member.t1 for of_member in scores]),
+            "disagreement": _disagreement([member.t1 for member in scores]),
             "rating_corr": _correlation(rated),
         }
-        if skill := reliability([of_member.greedy for of_member in scores]):
+        if skill := reliability([member.greedy for member in scores]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
         for groups in (self.types, self.strata):
             for group in dict.fromkeys(groups):
                 places = [place for place, name in enumerate(groups) if name == group]
-                of_group = [of_member.greedy[place] for of_member in scores for place in places]
-                values[f"greedy/{group}"] = _mean(of_group)
+                group_scores = [member.greedy[place] for member in scores for place in places]
+                values[f"greedy/{group}"] = _mean(group_scores)
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
         return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
 
@@ -267,20 +267,20 @@ def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> lis
 def _propose(config: Config, context: StepContext, types: Sequence[str], seed: int) -> list[Task]:
     """One round of proposals by the bare base; returns the valid tasks."""
     format, count = context.format, config.eval.self_proposed_tasks
-    asked = [types[number % len(types)] for number in range(count)]
+    asked_types = [types[number % len(types)] for number in range(count)]
     limits = tuple(
         config.engine.max_proposal_tokens or format.max_new_tokens(type, "propose")
-        for type in asked
+        for type in asked_types
     )
     written = context.engine.generate(
-        [format.propose_prompt(type) for type in asked],
+        [format.propose_prompt(type) for type in asked_types],
         [NO_ADAPTER] * count,
         Sampling(limits, config.engine.temperature),
         seed,
     )
     proposals = [
         read_proposal(format, type, completion)
-        for type, (completion,) in zip(asked, written, strict=True)
+        for type, (completion,) in zip(asked_types, written, strict=True)
     ]
     readable = [proposal for proposal in proposals if proposal]
     verdicts = context.domain.judge(readable, context.referee, config.task)
@@ -306,7 +306,7 @@ def _solve(
         answers = [read_answer(format, task.type, completion) for completion in group]
         answered.append((task, [answer for answer in answers if answer is not None]))
     verdicts = context.domain.grade(answered, context.referee)
-    return [sum(verdict.solved for verdict in of_task) / samples for of_task in verdicts]
+    return [sum(verdict.solved for verdict in attempts) / samples for attempts in verdicts]
 
 
 def _rounded(scores: Sequence[float]) -> list[float]:
@@ -340,16 +340,16 @@ def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None
     favour another member. Source: Hoyt, "Test reliability estimated by analysis of variance"
     (Psychometrika 1941), which is Cronbach's alpha.
     """
-    if len({len(of_member) for of_member in scores}) != 1:
+    if len({len(member) for member in scores}) != 1:
         return None
     table = np.array(scores, dtype=float)
     if min(table.shape) < 2:
         return None
     (members, tasks), means = table.shape, table.mean(axis=1)
     rest = table - means[:, None] - table.mean(axis=0) + table.mean()
-    of_means = tasks * float(means.var(ddof=1))
+    between = tasks * float(means.var(ddof=1))
     noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
-    if of_means < 1e-12:
+    if between < 1e-12:
         return None
-    skill = (of_means - noise) / tasks
-    return 1 - noise / of_means, math.copysign(math.sqrt(abs(skill)), skill)
+    skill = (between - noise) / tasks
+    return 1 - noise / between, math.copysign(math.sqrt(abs(skill)), skill)

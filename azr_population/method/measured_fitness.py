@@ -60,8 +60,8 @@ class MeasureFitness(Callback):
             scores = [self.validation.greedy(self.context, student) for student in students]
         else:
             scores = self._play_all_pairs(rows, students, population)
-        for student, of_student in zip(students, scores, strict=True):
-            student.skill = mean(of_student)
+        for student, task_scores in zip(students, scores, strict=True):
+            student.skill = mean(task_scores)
         if scores[0]:
             measured = reliability(scores)
             self._reliability = measured[0] if measured else 0.0

@@ -68,8 +68,8 @@ class PastOpponents(Callback):
         self._engine.write(self._slot, load_adapter(folder))
         past = Member(f"{folder.name}@{then}", Role.STUDENT, self._slot)
         for match in matches_of(rows):
-            of_match = [row for row in rows if row.match is match]
-            count = round(self._share * len(of_match))
-            for i in generator.permutation(len(of_match))[:count]:
-                of_match[i].match = Match(match.teacher, past)
+            match_rows = [row for row in rows if row.match is match]
+            count = round(self._share * len(match_rows))
+            for i in generator.permutation(len(match_rows))[:count]:
+                match_rows[i].match = Match(match.teacher, past)
         return past.name

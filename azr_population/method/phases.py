@@ -111,19 +111,19 @@ def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None 
 
 
 def _each(
-    judge: Callable[[Sequence[Asked]], list[Judged]], asked: Sequence[tuple[Proposed, Asked]]
+    judge: Callable[[Sequence[Asked]], list[Judged]], questions: Sequence[tuple[Proposed, Asked]]
 ) -> list[tuple[Proposed, Judged]]:
     """The domain's verdicts, judged together; if that fails, one by one, and rows that fail again
     are invalid."""
     try:
-        verdicts = judge([question for _, question in asked])
-        return [(row, verdict) for (row, _), verdict in zip(asked, verdicts, strict=True)]
+        verdicts = judge([question for _, question in questions])
+        return [(row, verdict) for (row, _), verdict in zip(questions, verdicts, strict=True)]
     except _OF_THE_USER:
         raise
     except Exception:
-        _log.exception("judging %d tasks together failed; judging each alone", len(asked))
+        _log.exception("judging %d tasks together failed; judging each alone", len(questions))
     judged = []
-    for row, question in asked:
+    for row, question in questions:
         with invalid_if_unreadable(row):
             (verdict,) = judge([question])
             judged.append((row, verdict))
@@ -217,7 +217,7 @@ def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:
     A task whose gold answer is not judged right beside them is invalid: its teacher gets the reward
     of an invalid proposal, and its attempts are not rewarded.
     """
-    asked = [
+    questions = [
         (row, (row.task, tuple(dict.fromkeys(a.text for a in row.attempts if a.text is not None))))
         for row in rows
         if row.task is not None and row.attempts
@@ -226,11 +226,11 @@ def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:
     def judge(questions: Sequence[tuple[Task, Sequence[str]]]) -> list[list[Verdict]]:
         return context.domain.grade(questions, context.referee)
 
-    answers_of = {id(row): answers for row, (_, answers) in asked}
-    for row, of_row in _each(judge, asked):
-        verdicts = dict(zip(answers_of[id(row)], of_row, strict=True))
-        if any(verdict.reason == UNSTEADY for verdict in of_row):
+    answers_of = {id(row): answers for row, (_, answers) in questions}
+    for row, verdicts in _each(judge, questions):
+        by_answer = dict(zip(answers_of[id(row)], verdicts, strict=True))
+        if any(verdict.reason == UNSTEADY for verdict in verdicts):
             refuse(row, UNSTEADY)
         for attempt in row.attempts:
             if attempt.text is not None:
-                attempt.solved, attempt.reason = verdicts[attempt.text]
+                attempt.solved, attempt.reason = by_answer[attempt.text]

@@ -117,13 +117,13 @@ class Population:
     def hyperparameters(self) -> dict[int, Hyperparameters]:
         """The hyperparameters of each member's update in this step, by slot."""
         config = self.config
-        of_role = {
+        by_role = {
             Role.TEACHER: Hyperparameters(config.teacher_lr, config.teacher_kl_loss_coef),
             Role.STUDENT: Hyperparameters(config.student_lr, config.student_kl_loss_coef),
             Role.AGENT: Hyperparameters(config.agent_lr, config.agent_kl_loss_coef),
         }
         settings = {
-            member.slot: of_role[member.role]._replace(**member.hyperparameters)
+            member.slot: by_role[member.role]._replace(**member.hyperparameters)
             for member in self.roster
         }
         if config.teacher_target_solve_rate:
@@ -159,11 +159,11 @@ class Population:
         """
         records = []
         for match in self.matches:
-            of_match = [row for row in rows if row.match is match]
-            if not of_match:
+            match_rows = [row for row in rows if row.match is match]
+            if not match_rows:
                 continue
             teacher, student = match.teacher, match.student
-            games = [outcome_of(row.solve_rate) for row in of_match]
+            games = [outcome_of(row.solve_rate) for row in match_rows]
             win_probability = self.matchmaker.pairing(teacher, student).p
             before = teacher.rating.mu, student.rating.mu
             if teacher is not student:
@@ -177,9 +177,9 @@ class Population:
                     "step": self.step,
                     "teacher": teacher.name,
                     "student": student.name,
-                    "proposed": len(of_match),
-                    "valid": sum(row.task is not None for row in of_match),
-                    "solve_rate": mean(row.solve_rate for row in of_match),
+                    "proposed": len(match_rows),
+                    "valid": sum(row.task is not None for row in match_rows),
+                    "solve_rate": mean(row.solve_rate for row in match_rows),
                     **tally(games),
                     "win_probability": win_probability,  # of the student, in a game on one task
                     "teacher_mu": [before[0], teacher.rating.mu],
@@ -248,11 +248,11 @@ class Population:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state`. Raises UserError: the state is of another population."""
         roster = Roster.from_json(state["roster"])
-        theirs, ours = ([member.name for member in members] for members in (roster, self.roster))
-        if theirs != ours:
+        stored, names = ([member.name for member in members] for members in (roster, self.roster))
+        if stored != names:
             raise UserError(
-                f"the checkpoint has {', '.join(theirs)}, but population={self.config.name} has "
-                f"{', '.join(ours)}; resume with the same population, or start a new run"
+                f"the checkpoint has {', '.join(stored)}, but population={self.config.name} has "
+                f"{', '.join(names)}; resume with the same population, or start a new run"
             )
         self.step = state["step"]
         self.roster = roster

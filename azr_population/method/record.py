@@ -180,12 +180,14 @@ def role_metrics(
     """The metrics of each role from those of its members: means, and sums of `SUMMED` ones."""
     roles: dict[str, dict[str, float | None]] = {}
     for role in dict.fromkeys(name.rpartition("_")[0] for name in members):
-        of_role = [metrics for name, metrics in members.items() if name.rpartition("_")[0] == role]
-        names = dict.fromkeys(name for metrics in of_role for name in metrics)
+        role_members = [
+            metrics for name, metrics in members.items() if name.rpartition("_")[0] == role
+        ]
+        names = dict.fromkeys(name for metrics in role_members for name in metrics)
         roles[role] = {
-            name: sum(metrics.get(name) or 0 for metrics in of_role)
+            name: sum(metrics.get(name) or 0 for metrics in role_members)
             if name in SUMMED
-            else mean(metrics.get(name) for metrics in of_role)
+            else mean(metrics.get(name) for metrics in role_members)
             for name in names
             if name != "generation"
         }
@@ -223,8 +225,8 @@ def step_record(
     for name, values in (*role_metrics(members).items(), *members.items()):
         line |= flatten(name, values)
     for type in dict.fromkeys(row.type for row in rows):
-        of_type = proposal_metrics([row for row in rows if row.type == type], domain)
-        line |= flatten(f"type/{type}", of_type)
+        type_metrics = proposal_metrics([row for row in rows if row.type == type], domain)
+        line |= flatten(f"type/{type}", type_metrics)
     line |= flatten("reason", Counter(str(row.reason) for row in rows))
     for name in sorted(SUMMED):
         line[f"total/{name}"] = sum(metrics.get(name) or 0 for metrics in members.values())

@@ -75,8 +75,8 @@ def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
     counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
     for row in rows:
         if row.task is not None:
-            others = counts[row.task.type, row.task.program] - 1
-            row.copies = others + (row.task in earlier)
+            twins = counts[row.task.type, row.task.program] - 1
+            row.copies = twins + (row.task in earlier)
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Task]], float]:
@@ -95,7 +95,9 @@ def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
     """The function that `population.student_reward` names; raises UserError."""
     name = config.student_reward
     value = STUDENT_REWARDS.find(name).function
-    return lambda *seen: _number(f"population.student_reward={name}", value(*seen))
+    return lambda parsed, solved: _number(
+        f"population.student_reward={name}", value(parsed, solved)
+    )
 
 
 def _number(key: str, value: float) -> float:

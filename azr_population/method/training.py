@@ -78,7 +78,9 @@ def _attempts(
         baseline([attempt.reward for attempt in row.attempts]) or [None] * len(row.attempts)
         for row in rows
     ]
-    teaching = [[k for k, value in enumerate(of_row) if value is not None] for of_row in values]
+    teaching = [
+        [k for k, value in enumerate(row_values) if value is not None] for row_values in values
+    ]
     chosen = []
     for number, place in choose_attempts(rows, teaching, count, generator):
         row, value = rows[number], values[number][place]
@@ -103,8 +105,8 @@ def choose_attempts(
         if teaching[number]:
             by_type.setdefault(row.type, []).append(number)
     queues: list[list[tuple[int, int]]] = []
-    for of_type in by_type.values():
-        order = [of_type[int(i)] for i in generator.permutation(len(of_type))]
+    for candidates in by_type.values():
+        order = [candidates[int(i)] for i in generator.permutation(len(candidates))]
         rounds = range(max(len(teaching[number]) for number in order))
         queues.append(
             [(n, teaching[n][turn]) for turn in rounds for n in order if turn < len(teaching[n])]
@@ -147,9 +149,9 @@ def samples(
     slots in `held`: the KL loss applies to all rows."""
     chosen: dict[int, list[TrainingSample]] = {}
     for row, value in zip(rows, advantages(rows, config), strict=True):
-        of_member = chosen.setdefault(row.slot, [])
+        samples_of_slot = chosen.setdefault(row.slot, [])
         if value is not None or row.slot in held:
-            of_member.append(TrainingSample(row.completion, value or 0.0))
+            samples_of_slot.append(TrainingSample(row.completion, value or 0.0))
     return chosen
 
 
@@ -161,7 +163,7 @@ def advantage(
     matched = [row for row in rows if row.match in population.matches]
     trained = attempts(matched, replays, population.config, generator)
     settings = population.hyperparameters().items()
-    held = [slot for slot, of_member in settings if of_member.kl_loss_coef]
+    held = [slot for slot, hyperparameters in settings if hyperparameters.kl_loss_coef]
     return samples([*proposals(rows), *trained], population.config, held)
 
 

@@ -119,9 +119,9 @@ def judge(question: Question) -> Plan[Judgement]:
         return Judgement(failed)
     work = _validation(program)
     answers = _Answers(question.answers if question.kind == "code_i" else (), literal.MAX_CHARS)
-    asked = answers.as_inputs(program.inputs) if answers.distinct else ()
+    calls = answers.as_inputs(program.inputs) if answers.distinct else ()
     # Answers to a code_f question must not see its program.
-    work = work._replace(calls=work.calls + asked, isolated=functions)
+    work = work._replace(calls=work.calls + calls, isolated=functions)
     ((*outcomes,),) = yield [work]
     execution, gold = _execution(program, outcomes[: work.required_calls])
     if not execution.valid:

@@ -65,11 +65,11 @@ class Worker:
         self.since = now()
         """When its first job became the first, or when it was started."""
         try:
-            self.sock, theirs = socket.socketpair()
-            with theirs:
+            self.sock, zygote_end = socket.socketpair()
+            with zygote_end:
                 self.process = subprocess.Popen(
                     [*_INTERPRETER, "-c", _BOOT, str(_SANDBOX), *settings.leave_out],
-                    stdin=theirs.fileno(),
+                    stdin=zygote_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     env=_environment(),

@@ -41,8 +41,8 @@ class Stack:
         if dtype == self.A.dtype:
             return self.A, self.B
         versions = (self.A._version, self.B._version)
-        made, A, B = self._copies.get(dtype, (None, self.A, self.B))
-        if made != versions:
+        copied, A, B = self._copies.get(dtype, (None, self.A, self.B))
+        if copied != versions:
             A, B = self.A.to(dtype), self.B.to(dtype)
             self._copies[dtype] = (versions, A, B)
         return A, B
