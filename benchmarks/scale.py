@@ -27,7 +27,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import throughput
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
-from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
+from azr_population.engines.memory import Architecture, Load, check_memory, fitted, kept_tokens
 from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.adapter import LoraSpec
@@ -137,8 +137,7 @@ def load_of(command: Command) -> Load:
         **dict(command.options),
     )
     total = throughput.gpu_bytes(DEVICES[command.device])
-    # As the dry run does where the base does not fit otherwise.
-    load = replace(load, shard=bool(check_memory(load, total)) and command.gpus > 1)
+    load = fitted(load, total, may_shard=command.gpus > 1, may_offload=False)
     assert check_memory(load, total) is None, check_memory(load, total)
     return replace(load, keep=kept_tokens(load, total))
 

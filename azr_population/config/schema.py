@@ -367,7 +367,7 @@ class ComputeConfig(Section):
     `module.function`."""
     importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
-    if vLLM samples or a local run's base is not float32, otherwise 0."""
+    if vLLM samples or the base is not float32, otherwise 0."""
     micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
     lora_dtype: Dtype | None = None

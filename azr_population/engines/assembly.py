@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from azr_population.config.schema import ComputeConfig, LearnerConfig
-from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
@@ -96,9 +95,7 @@ def assemble(
 ) -> LocalEngine:
     """As `make_engine`, on a base that is loaded; it is frozen and gets the members' adapters."""
     kind = settings.rollout.kind
-    cap = importance_sampling_cap(
-        settings.learner.importance_sampling_cap, settings.rollout.name, settings.dtype
-    )
+    cap = importance_sampling_cap(settings)
     bank = make_bank(model, settings.lora, generators)
     learning = settings.learner.model_copy(update={"importance_sampling_cap": cap})
     learner = TorchLearner(model, bank, learning, parallel)
@@ -113,22 +110,6 @@ def assemble(
     canary = Canary(text[:length], settings.names, settings.dtype)
     canary.self_test(rollout, learner, bank.slots)
     return LocalEngine(rollout, learner, canary)
-
-
-def resolve(name: str, device: str) -> str:
-    """`auto` is vLLM on a GPU, and torch on a CPU. Raises UserError: on a GPU without vLLM. Torch
-    takes hours there for a step of a 7B base, so it has to be asked for by name."""
-    if name != "auto":
-        return name
-    if not device.startswith("cuda"):
-        return "torch"
-    if not versions.is_installed():
-        raise UserError(
-            f"population.rollout=auto means vLLM on GPUs, and vLLM is not installed; install "
-            f"vllm=={versions.TESTED[0]}, or choose the slow sampler with population.rollout=torch",
-            key="population.rollout",
-        )
-    return "vllm"
 
 
 def check_engine(name: str, workers: int) -> None:
@@ -190,14 +171,11 @@ def check_base_placement(
     raise UserError(f"{key}={quantization}: the base {reason}, or leave it out", key=key)
 
 
-def importance_sampling_cap(cap: float | None, rollout: str, dtype: str = "float32") -> float:
-    """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
-    the learner's: one with weights of its own, or a base of another `dtype` than the members'
-    float32. Otherwise 0: off.
-
-    `dtype` is for hosts that learn from the sampler's log-probabilities; AZR's computes them anew.
-    """
+def importance_sampling_cap(settings: EngineSettings) -> float:
+    """The cap of the importance weights. Empty: 2 if the sampler's log-probabilities differ from
+    the learner's, because it has its own weights or the base is not float32; otherwise 0, off."""
+    cap = settings.learner.importance_sampling_cap
     if cap is not None:
         return cap
-    apart = ROLLOUTS.find(rollout).function.own_weights or dtype != "float32"
-    return IMPORTANCE_CAP if apart else 0.0
+    differs = settings.rollout.kind.own_weights or settings.dtype != "float32"
+    return IMPORTANCE_CAP if differs else 0.0

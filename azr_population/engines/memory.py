@@ -8,10 +8,17 @@ bytes are held against its own code, run on tensors without contents
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from azr_population.engines.optimizers import moments
 from azr_population.engines.token_log_probs import NUMBERS
+
+if TYPE_CHECKING:
+    from azr_population.engines.assembly import EngineSettings
 
 GIB = 0.9887 * 2**30
 """Usable bytes for each GiB that a card is sold with: of an H100's 80 torch sees 84.9 GB."""
@@ -37,12 +44,10 @@ SPARED, _STEP = 0.6, 256
 real allocator loses. In steps of so many tokens."""
 SAMPLER = 25
 """Bytes a row and entry of the vocabulary in vLLM's sampler when it measures itself."""
+SEQUENCES = 256
+"""vLLM's default for max_num_seqs. AZR's 1024 make it reserve room for as many rows of logits."""
 PREFILL = 32_768
 """Tokens of the prompts that the torch rollout puts through at once (`decoding.py`)."""
-
-
-MOMENTS = "AdamW's moments"
-"""A part of the table by phase."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,62 @@ class Load:
     """Whether the base's linear layers are quantised."""
     offload: bool = False
     """Whether the learner leaves the GPU to a vLLM that is awake."""
+    optimizer: str = "AdamW"
+    moments: int = 2
+    """Numbers that the optimizer keeps for each weight, in float32."""
+
+    @classmethod
+    def of(
+        cls,
+        architecture: Architecture,
+        settings: EngineSettings,
+        prompt: int,
+        response: int,
+        *,
+        slots: int | None = None,
+        rows: int | None = None,
+        **more: Any,
+    ) -> Load:
+        """That of an engine with these settings; `slots` and `rows` (generated at once) where they
+        are fewer than the settings have, `more` are fields of a load."""
+        learner, rollout, options = settings.learner, settings.rollout, settings.rollout.vllm
+        on_gpu = settings.device.startswith("cuda")
+        vllm = on_gpu and rollout.name != "torch"
+        products = learner.lora_dtype or (settings.dtype if on_gpu else "float32")
+        optimizer, kept = moments(learner.optimizer)
+        return cls(
+            architecture,
+            settings.slots if slots is None else slots,
+            settings.lora.rank,
+            prompt,
+            response,
+            tuple(settings.lora.target_modules),
+            size=getattr(torch, settings.dtype).itemsize,
+            products=getattr(torch, products).itemsize,
+            shard=bool(learner.shard_base),
+            piece=learner.micro_batch_tokens,
+            checkpointing=learner.gradient_checkpointing,
+            keep=learner.recompute_above_tokens or 0,
+            vllm=vllm,
+            share=float(options.get("gpu_memory_utilization", 0.9)),
+            parallel=rollout.together,
+            batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
+            sequences=int(options.get("max_num_seqs", SEQUENCES)),
+            generate_tokens=min(
+                min(rollout.rows, rows or rollout.rows) * (prompt + response), rollout.tokens
+            ),
+            on_gpu=on_gpu,
+            nf4=settings.quantization == "nf4",
+            offload=vllm and bool(learner.offload),
+            optimizer=optimizer,
+            moments=kept,
+            **more,
+        )
+
+    @property
+    def moments_name(self) -> str:
+        """The optimizer's row of the table by phase."""
+        return f"{self.optimizer}'s moments"
 
     @property
     def weights(self) -> float:
@@ -298,7 +359,7 @@ def learner_bytes(load: Load) -> dict[str, float]:
     return {
         "base": base_bytes(load),
         "members, float32": 4.0 * load.slots * load.member,
-        MOMENTS: 8.0 * (load.slots - load.past) * load.member,
+        load.moments_name: 4.0 * load.moments * (load.slots - load.past) * load.member,
     }
 
 
@@ -313,8 +374,8 @@ def host_bytes(load: Load) -> float:
     """Of a GPU's part in the host's memory, at most: a vLLM asleep, and what is offloaded."""
     served = vllm_bytes(load)
     asleep = (served["vLLM: base"] + served["vLLM: slots"]) * load.vllm
-    moments = learner_bytes(load)[MOMENTS] * load.offload
-    return asleep + offloaded_bytes(load) + moments
+    resting = learner_bytes(load)[load.moments_name] * load.offload
+    return asleep + offloaded_bytes(load) + resting
 
 
 def vllm_utilisation(load: Load, total: float, whole_process: bool) -> float:
@@ -334,9 +395,11 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
     held = learner | copies | runtime
     scored, learned, resting = held, held, held
     if load.offload:
-        moments = {MOMENTS: 8.0 * load.member}
-        scored, learned = learner | copies | runtime | {MOMENTS: 0.0}, held | moments
-        learned |= {"their copies": 0.0}
+        scored = held | {load.moments_name: 0.0}
+        learned = held | {
+            load.moments_name: 4.0 * load.moments * load.member,
+            "their copies": 0.0,
+        }
         resting = dict.fromkeys(held, 0.0) | {"base": learner["base"] * load.shard} | runtime
     cache = {"KV cache": cache_bytes(load, total)}
     if load.vllm:
@@ -379,9 +442,22 @@ def check_memory(load: Load, total: float) -> str | None:
             return (
                 f"to {phase} takes {needed / 1e9:.1f} GB a GPU, and it has {total / 1e9:.1f}{free} "
                 f"(the base {parts['base'] / 1e9:.1f}, members and moments "
-                f"{(parts['members, float32'] + parts[MOMENTS]) / 1e9:.1f})"
+                f"{(parts['members, float32'] + parts[load.moments_name]) / 1e9:.1f})"
             )
     return None
+
+
+def fitted(load: Load, total: float, may_shard: bool, may_offload: bool) -> Load:
+    """The load, with the base sharded or the learner offloaded if it fits no other way."""
+    shards, offloads = (
+        {load.shard, load.shard or may_shard},
+        {load.offload, load.offload or may_offload},
+    )
+    for offload, shard in product(sorted(offloads), sorted(shards)):
+        changed = replace(load, shard=shard, offload=offload)
+        if check_memory(changed, total) is None:
+            return changed
+    return load
 
 
 def size(amount: float) -> str:

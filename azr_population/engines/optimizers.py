@@ -4,13 +4,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from azr_population.registry import Registry
 
 OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.optimizer")
 """Called with a member's parameters, `lr` (0; each update sets its own) and `weight_decay`."""
 OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(torch.optim.AdamW)
+
+
+def moments(name: str) -> tuple[str, int]:
+    """The optimizer's class name, and how many tensors of its parameter's size it keeps: 2 for
+    AdamW. Counted in one step."""
+    kind = OPTIMIZERS.find(name).function
+    parameter = nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.zeros(2)
+    optimizer = kind([parameter], lr=0.0, weight_decay=0.0)
+    optimizer.step()
+    state = optimizer.state[parameter].values()
+    return kind.__name__, sum(isinstance(value, Tensor) and value.numel() == 2 for value in state)
 
 
 @OPTIMIZERS.register("lion", "Chen et al. 2023 (arXiv 2302.06675)")

@@ -231,7 +231,7 @@ LOGIT = 54.0
 
 def update_seconds(load: Load, rows: Rows, device: Device) -> float:
     """Of an update on the rows: forward, once more where activations are not kept, and backward,
-    which multiplies by the frozen base once and by members twice; AdamW reads and writes members.
+    which multiplies by the frozen base once and by members twice, and the optimizer's step.
     """
     a, tokens = load.architecture, rows.count * (rows.prompt + rows.response)
     again = load.checkpointing and rows.prompt + rows.response > load.keep
@@ -243,9 +243,10 @@ def update_seconds(load: Load, rows: Rows, device: Device) -> float:
     widths = BETWEEN["kept"], *([BETWEEN["again"]] if again else [])
     block = sum(mlp * a.intermediate + hidden * a.hidden for mlp, hidden in widths)
     between = tokens * a.layers * block + logits * a.vocabulary * LOGIT
-    adamw = load.slots * load.member * 4 * 7
+    # Weights and moments are read and written, gradients read.
+    optimizer = load.slots * load.member * 4 * (3 + 2 * load.moments)
     members = _member_seconds(load, tokens, device) * (3 + again)
-    return products + members + (between + adamw) / device.read
+    return products + members + (between + optimizer) / device.read
 
 
 def execute_seconds(work: Work) -> float:

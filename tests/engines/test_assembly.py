@@ -1,6 +1,9 @@
 import pytest
 
-from azr_population.engines.assembly import importance_sampling_cap
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings, importance_sampling_cap
+from azr_population.engines.rollouts import RolloutSettings
+from azr_population.weights.adapter import LoraSpec
 
 
 @pytest.mark.parametrize(
@@ -14,4 +17,12 @@ from azr_population.engines.assembly import importance_sampling_cap
     ],
 )
 def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollout, dtype, cap):
-    assert importance_sampling_cap(setting, rollout, dtype) == cap
+    settings = EngineSettings(
+        "base",
+        ("student_0",),
+        LoraSpec(4, 8.0),
+        dtype=dtype,
+        rollout=RolloutSettings(rollout),
+        learner=LearnerConfig(importance_sampling_cap=setting),
+    )
+    assert importance_sampling_cap(settings) == cap

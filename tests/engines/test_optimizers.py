@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from azr_population.engines.optimizers import OPTIMIZERS
+from azr_population.engines.optimizers import Lion, moments
 
 
 def test_lion_steps_by_the_sign_of_its_mean_and_decays_weights():
@@ -14,3 +14,8 @@ def test_lion_steps_by_the_sign_of_its_mean_and_decays_weights():
     weight.grad = torch.tensor([-0.01, 0.0, 0.0])  # against a mean of .03: the mean decides
     optimizer.step()
     assert weight[0].item() == pytest.approx(0.85 * 0.95 - 0.1)
+
+
+def test_moments_are_counted_not_known() -> None:
+    assert moments("adamw") == ("AdamW", 2)
+    assert moments("lion") == ("Lion", 1)

@@ -11,7 +11,6 @@ from azr_population.engines import vllm_versions
 from azr_population.engines.assembly import (
     check_engine,
     check_rollout,
-    resolve,
 )
 from azr_population.engines.rollouts import RolloutSettings, VllmKind
 from azr_population.errors import UserError
@@ -32,11 +31,6 @@ def test_no_vllm_or_one_that_is_too_old_is_one_line(has):
     has["vllm"] = "0.8.4"
     with refuses("0.8.4"):
         check_rollout("vllm", 8)
-    assert resolve("auto", "cuda") == "vllm" and resolve("auto", "cpu") == "torch"
-    del has["vllm"]
-    assert resolve("torch", "cuda") == "torch" and resolve("auto", "cpu") == "torch"
-    with refuses("population.rollout=torch"):
-        resolve("auto", "cuda")
 
 
 def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):

@@ -13,13 +13,13 @@ from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
 from azr_population.engines.assembly import importance_sampling_cap
 from azr_population.engines.memory import Architecture, Load
-from azr_population.engines.optimizers import OPTIMIZERS
+from azr_population.engines.optimizers import moments
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.environment import Machine
 from azr_population.hosts.azr.fitting import faster, plan_memory
-from azr_population.hosts.azr.settings import population_of
+from azr_population.hosts.azr.settings import engine_settings, population_of
 from azr_population.method.config_check import replacement_line
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
@@ -88,10 +88,8 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     )
     settings_of = population.hyperparameters()
     each = {f"{member.role}s": settings_of[member.slot].lr for member in roster}
-    cap = importance_sampling_cap(
-        settings.importance_sampling_cap, "vllm" if settings.rollout != "torch" else "torch"
-    )
-    optimizer = OPTIMIZERS.find(settings.optimizer).function.__name__
+    cap = importance_sampling_cap(engine_settings(config, settings, "cuda"))
+    optimizer, _ = moments(settings.optimizer)
     listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
     yield (
         f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "

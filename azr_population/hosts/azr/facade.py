@@ -55,6 +55,9 @@ TYPES = (*TaskType, CODE_E)
 ROWS = 2**24
 """Row numbers that each of them has, so that a row draws the same in whatever call it is."""
 
+SAMPLED = "sampled_log_probs"
+"""Beside veRL's tensors: the sampler's log-probabilities [rows, R]."""
+
 Result = TypeVar("Result")
 
 
@@ -95,7 +98,6 @@ class PopulationGroup:
         self.groups = list(groups)
         limit, together = settings.learner.most_tokens, settings.rollout.together
         self._engines = [RayEngine(group, limit, "", together) for group in groups]
-        self._corrects = bool(settings.learner.importance_sampling_cap)
         self._pad_id = pad_id
         self.default = 0
         self._max_new_tokens = max_new_tokens
@@ -200,10 +202,8 @@ class PopulationGroup:
         width = self._max_new_tokens
         responses = [completion.token_ids for completion in written]
         tensors = with_responses(prompts.batch, responses, width, self._pad_id)
-        if self._corrects:
-            logprobs = [torch.tensor(completion.logprobs[:width]) for completion in written]
-            tensors["rollout_log_probs"] = padded_right(logprobs, width)
-        return tensors
+        logprobs = [torch.tensor(completion.logprobs[:width]) for completion in written]
+        return {**tensors, SAMPLED: padded_right(logprobs, width)}
 
     def _generate(
         self,
@@ -237,28 +237,12 @@ class PopulationGroup:
     def compute_log_prob(self, batch: DataProto) -> DataProto:
         """veRL's method: `old_log_probs` and `entropys` [rows, R].
 
-        With importance weights the learner works out its own log-probabilities as it learns, and
-        nobody uses these: they are the sampler's then, and the entropies, which nobody has, NaN.
+        The log-probabilities are the sampler's, as in a local run; an update corrects them by
+        importance weights and has its own entropies, so that the ones here are 0.
         """
-        if "rollout_log_probs" in set(batch.batch.keys()):
-            sampled = batch.batch["rollout_log_probs"]
-            tensors = {
-                "old_log_probs": sampled.clone(),
-                "entropys": torch.full_like(sampled, torch.nan),
-            }
-            return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
-        prompts, responses = _rows(batch)
-
-        def score(engine: RayEngine, rows: list[int], local: list[int]) -> list[Any]:
-            asked = [prompts[row] for row in rows], [responses[row] for row in rows]
-            return list(zip(*engine.log_probs(*asked, local), strict=True))
-
-        both = zip(*self._by_row(_members(batch), score), strict=True)
-        width = batch.batch["responses"].shape[1]
-        chosen, entropies = (padded_right(values, width) for values in both)
-        return DataProto.from_dict(
-            tensors={"old_log_probs": chosen, "entropys": entropies}, meta_info={"temperature": 1.0}
-        )
+        sampled = batch.batch[SAMPLED]
+        tensors = {"old_log_probs": sampled.clone(), "entropys": torch.zeros_like(sampled)}
+        return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
 
     def update_actor(self, batch: DataProto) -> DataProto:
         """veRL's method: `update`, then the rest of the step; AZR's metrics in `meta_info`."""
@@ -267,9 +251,7 @@ class PopulationGroup:
     def update(self, batch: DataProto) -> Updates:
         """One update per member."""
         prompts, responses = _rows(batch)
-        # Where the sampler is not the learner, the learner works out its own log-probabilities.
-        corrects = "rollout_log_probs" in set(batch.batch.keys())
-        sampled = batch.batch["rollout_log_probs" if corrects else "old_log_probs"]
+        sampled = batch.batch["old_log_probs"]
         advantages = batch.batch["advantages"][:, 0].tolist()  # one value a row, as gamma is 1
         settings = self._hyperparameters()
         samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(settings)}

@@ -12,55 +12,34 @@ from typing import Any
 from omegaconf import OmegaConf, open_dict
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
+from azr_population.engines.memory import (
+    SEQUENCES,
+    Architecture,
+    Load,
+    check_memory,
+    fitted,
+    kept_tokens,
+)
 from azr_population.errors import UserError
 from azr_population.hosts.azr.environment import Machine, describe, machine_of
-from azr_population.hosts.azr.settings import vllm_options
+from azr_population.hosts.azr.settings import engine_settings, learner_config
 
 ROLLOUT = "actor_rollout_ref.rollout."
-SEQUENCES = 256
-"""What is proposed for max_num_seqs: AZR's 1024 make vLLM keep room for as many rows of logits."""
 
 
 def load_of(
     config: Any, settings: PopulationSettings, architecture: Architecture, gpus: int
 ) -> Load:
-    """What each GPU holds and does, by the command."""
+    """What each GPU holds and computes."""
     split = settings.placement == "split"
-    slots = max(settings.teachers, settings.students) if split else settings.members
-    options = vllm_options(config, "cuda")
-    return Load(
+    return Load.of(
         architecture,
-        slots,
-        settings.lora.rank,
+        engine_settings(config, settings, "cuda"),
         int(config.data.max_prompt_length),
         int(config.data.max_response_length),
-        tuple(settings.lora.target_modules),
-        size=4 if settings.dtype == "float32" else 2,
-        products=4 if "float32" in (settings.dtype, settings.lora_dtype) else 2,
+        slots=max(settings.teachers, settings.students) if split else None,
         ranks=max(1, gpus // 2 if split else gpus),
-        shard=bool(settings.shard_base),
-        piece=settings.micro_batch_tokens,
-        keep=settings.recompute_above_tokens or 0,
-        checkpointing=bool(config.actor_rollout_ref.model.enable_gradient_checkpointing),
-        vllm=settings.rollout != "torch",
-        parallel=int(options.get("tensor_parallel_size") or 1),
-        share=float(options.get("gpu_memory_utilization", 0.9)),
-        batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
-        sequences=int(options.get("max_num_seqs", SEQUENCES)),
-        generate_tokens=settings.generate_tokens,
-        nf4=settings.quantization == "nf4",
-        offload=settings.rollout != "torch" and bool(offload_of(config, settings)),
     )
-
-
-def offload_of(config: Any, settings: PopulationSettings) -> bool | None:
-    """`population.offload`, or as AZR's own keys say; None where it is left to us."""
-    keys = (
-        f"actor_rollout_ref.actor.fsdp_config.{name}_offload" for name in ("param", "optimizer")
-    )
-    asked = any(OmegaConf.select(config, key, default=False) for key in keys)
-    return settings.offload if settings.offload is not None or not asked else True
 
 
 def suggest_fix(load: Load, total: float) -> str:
@@ -140,15 +119,13 @@ def plan_memory(
     shared out, or the learner offloaded, where only that makes it fit, and as many tokens keep
     their activations as fit then."""
     total = machine.bytes_each
-    load = load_of(config, settings, architecture, machine.gpus)
-    if load.vllm and check_memory(load, total):
-        shards = {load.shard, settings.shard_base is None and load.ranks > 1 and not load.nf4}
-        offloads = {load.offload, offload_of(config, settings) is None}
-        for offload, shard in product(sorted(offloads), sorted(shards)):
-            changed = replace(load, shard=shard, offload=offload)
-            if check_memory(changed, total) is None:
-                load = changed
-                break
+    load, learner = (
+        load_of(config, settings, architecture, machine.gpus),
+        learner_config(config, settings),
+    )
+    may_shard = learner.shard_base is None and load.ranks > 1 and not load.nf4
+    if load.vllm:
+        load = fitted(load, total, may_shard, may_offload=learner.offload is None)
     if lacking := check_memory(load, total):
         return load, f"{lacking}; {suggest_fix(load, total)}"
     if settings.recompute_above_tokens is None:
@@ -166,15 +143,16 @@ def check_gpus(config: Any, settings: PopulationSettings) -> None:
         return
     architecture = Architecture.of(describe(config.actor_rollout_ref.model.path))
     machine = machine_of(config, settings)
+    offload = learner_config(config, settings).offload
     if architecture is None or not machine.known:
-        chosen: dict[str, Any] = {"offload": offload_of(config, settings)}
+        chosen: dict[str, Any] = {"offload": offload}
     else:
         load, refused = plan_memory(config, settings, architecture, machine)
         if refused:
             raise UserError(refused)
         for key, before, after in (
             ("shard_base", settings.shard_base, load.shard),
-            ("offload", offload_of(config, settings), load.offload),
+            ("offload", offload, load.offload),
         ):
             if after and not before:
                 print(

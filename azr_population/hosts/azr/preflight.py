@@ -20,7 +20,6 @@ from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import (
     check_base_placement,
     check_rollout,
-    resolve,
 )
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import overrides
@@ -91,8 +90,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
             "use population.placement=colocated",
             key="population.placement",
         )
-    device = OmegaConf.select(config, "trainer.device", default="cuda")
-    check_rollout(resolve(settings.rollout, device), settings.lora.rank)
+    check_rollout(rollout_settings(config, settings).name, settings.lora.rank)
     check_parallel(config, settings)
     rows = agent_rows(config, settings)
     _check_matches(settings, rows)

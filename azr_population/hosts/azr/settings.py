@@ -15,15 +15,17 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_learner, importance_sampling_cap, resolve
+from azr_population.engines.assembly import EngineSettings, check_learner
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.config_check import check_population
+from azr_population.method.members import Roster
 from azr_population.method.population import Population
 from azr_population.method.replacement import MEASURED
 from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
+from azr_population.weights.adapter import LoraSpec
 
 DOMAIN = "code_e"
 """AZR's four types."""
@@ -52,21 +54,37 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
 
 
 def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
-    """How members are trained in an AZR run: by the settings, and by AZR's own of its actor."""
-    model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
-    rollout = resolve(settings.rollout, OmegaConf.select(config, "trainer.device", default="cuda"))
+    """How members are trained in an AZR run: by the settings and by `actor_rollout_ref.actor`."""
+    actor = config.actor_rollout_ref.actor
+    azrs = {
+        "max_grad_norm": OmegaConf.select(actor, "grad_clip"),
+        "weight_decay": OmegaConf.select(actor, "optim.weight_decay"),
+        "clip_ratio": OmegaConf.select(actor, "clip_ratio"),
+        "gradient_checkpointing": config.actor_rollout_ref.model.enable_gradient_checkpointing,
+    }
     ours = settings.model_dump(include=set(ComputeConfig.model_fields))
-    return LearnerConfig(
-        **ours
-        | {
-            "importance_sampling_cap": importance_sampling_cap(
-                settings.importance_sampling_cap, rollout
-            )
-        },
-        max_grad_norm=actor.grad_clip,
-        weight_decay=actor.optim.weight_decay,
-        clip_ratio=actor.clip_ratio,
-        gradient_checkpointing=model.enable_gradient_checkpointing,
+    keys = ("fsdp_config.param_offload", "fsdp_config.optimizer_offload")
+    if settings.offload is None and any(OmegaConf.select(actor, key) for key in keys):
+        ours["offload"] = True
+    return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
+
+
+def engine_settings(
+    config: Any, settings: PopulationSettings, device: str | None = None
+) -> EngineSettings:
+    """The engine of an AZR run, on the command's `trainer.device` or on this one."""
+    device = device or OmegaConf.select(config, "trainer.device", default="cuda")
+    roster = Roster.make(settings.teachers, settings.students)
+    lora = settings.lora
+    return EngineSettings(
+        base=str(config.actor_rollout_ref.model.path),
+        names=tuple(member.name for member in roster),
+        lora=LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)),
+        device="cuda" if device == "cuda" else "cpu",
+        dtype=settings.dtype or ("bfloat16" if device == "cuda" else "float32"),
+        quantization=settings.quantization,
+        rollout=rollout_settings(config, settings, device),
+        learner=learner_config(config, settings),
     )
 
 
@@ -121,10 +139,14 @@ def as_typed(message: str) -> str:
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking|logger)[.:])", "population.", message)
 
 
-def rollout_settings(config: Any, settings: PopulationSettings) -> RolloutSettings:
-    """Of the workers of an AZR run with this configuration."""
-    device = OmegaConf.select(config, "trainer.device", default="cuda")
-    name = resolve(settings.rollout, device)
+def rollout_settings(
+    config: Any, settings: PopulationSettings, device: str | None = None
+) -> RolloutSettings:
+    """The sampler of an AZR run; `auto` is vLLM on GPUs and torch on CPUs."""
+    device = device or OmegaConf.select(config, "trainer.device", default="cuda")
+    name = settings.rollout
+    if name == "auto":
+        name = "vllm" if device == "cuda" else "torch"
     return RolloutSettings(
         name,
         settings.generate_batch_size,

@@ -36,13 +36,7 @@ from azr_population.hosts.azr.batches import (
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.preflight import agent_rows
-from azr_population.hosts.azr.settings import (
-    learner_config,
-    population_of,
-    read_settings,
-    rollout_settings,
-)
-from azr_population.hosts.local.run_engine import lora_of
+from azr_population.hosts.azr.settings import engine_settings, population_of, read_settings
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
@@ -58,8 +52,6 @@ from azr_population.weights.breeding import Breeding
 
 VALIDATION = "val/test_score/"
 """What AZR puts before the name of a source of validation tasks."""
-_SPREAD = ("max", "mean", "std")
-"""AZR's figures of how far the sampler is from the learner; ours begin with `engine/`."""
 
 
 class PopulationTrainer(CodeIORayPPOTrainer):
@@ -109,18 +101,10 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     def init_workers(self) -> None:
         """Starts our worker groups in the place of veRL's; there are no other workers."""
         settings, config = self.settings, self.config
-        cuda = self.device_name == "cuda"
         worker = WorkerSettings(
-            base=str(config.actor_rollout_ref.model.path),
-            names=tuple(member.name for member in self.population.roster),
-            device="cuda" if cuda else "cpu",
-            dtype=settings.dtype or ("bfloat16" if cuda else "float32"),
-            quantization=settings.quantization,
-            lora=lora_of(settings.lora),
+            **vars(engine_settings(config, settings)),
             seed=settings.seed,
             threads=settings.threads,
-            rollout=rollout_settings(config, settings),
-            learner=learner_config(config, settings),
         )
         groups = start_groups(
             settings.placement,
@@ -223,10 +207,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
-        if "rollout_log_probs" in set(batch.batch.keys()):
-            # Of the scoring pass that nobody made (see `PopulationGroup.compute_log_prob`).
-            for name in ("actor/entropy", *(f"training/rollout_probs_diff_{of}" for of in _SPREAD)):
-                metrics.pop(name, None)
+        metrics.pop("actor/entropy", None)  # see `PopulationGroup.compute_log_prob`
         self.step.credit(batch, problem_type)
         return batch, metrics
 

@@ -22,7 +22,6 @@ from azr_population.config.schema import (
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
-from azr_population.engines import torch_rollout
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, meta_model
 from azr_population.engines.base_model import load_tokenizer
@@ -130,38 +129,25 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
 
     Raises UserError: the base has no layers of the names in `base.lora.target_modules`.
     """
-    engine, dtype = config.engine, getattr(torch, config.base.dtype)
-    lora = lora_of(config.base.lora)
-    target_layers(model, lora)
+    settings = _engine_settings(config)
+    target_layers(model, settings.lora)
     architecture = Architecture.of(model.config)
     if architecture is None:
         return {}
     format = format_of(config.task, config.base)
     types = find_domain(config.task.domain).wanted(config.task.types)
-    written = max(max(row_limits(engine, format, kind)) for kind in types)
-    rows = min(engine.generate_batch_size, attempts(config.population))
-    on_gpu = engine.device.startswith("cuda")
-    slots = len(slot_names(config.population, config.matchmaking))
-    load = Load(
+    written = max(max(row_limits(config.engine, format, kind)) for kind in types)
+    load = Load.of(
         architecture,
-        slots,
-        lora.rank,
+        settings,
         longest - written,
         written,
-        tuple(lora.target_modules),
-        size=dtype.itemsize,
-        products=dtype.itemsize if on_gpu and engine.lora_dtype is None else 4,
-        piece=engine.micro_batch_tokens,
-        checkpointing=engine.gradient_checkpointing,
-        vllm=on_gpu and engine.rollout == "vllm",
-        share=float(engine.vllm.get("gpu_memory_utilization", 0.9)),
-        generate_tokens=min(rows * longest, torch_rollout.TOKENS),
-        on_gpu=on_gpu,
-        past=slots - config.population.members,
-        nf4=config.base.quantization == "nf4",
-        offload=on_gpu and bool(engine.offload),
+        rows=attempts(config.population),
+        past=settings.slots - config.population.members,
+        ranks=config.engine.workers,
     )
-    return max(phases(load, room_on(engine.device)).values(), key=lambda parts: sum(parts.values()))
+    peaks = phases(load, room_on(config.engine.device)).values()
+    return max(peaks, key=lambda parts: sum(parts.values()))
 
 
 def check_memory(config: Config, model: Any, longest: int) -> None:

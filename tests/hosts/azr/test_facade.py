@@ -12,7 +12,6 @@ import torch
 needs.verl()
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-import numpy as np  # noqa: E402
 from facades import (  # noqa: E402
     MEMBERS,
     batch,
@@ -110,18 +109,6 @@ def test_generation_keeps_the_rows_order_and_stops_at_the_end(make: Make) -> Non
     assert torch.equal(output.batch["prompts"], prompt_batch.batch["input_ids"])
     assert output.batch["input_ids"].shape == (7, 9 + WIDTH)
     assert torch.equal(output.batch["attention_mask"][:, :9], prompt_batch.batch["attention_mask"])
-
-
-def test_log_probs_are_those_of_the_rows_own_member(make: Make) -> None:
-    group = make()
-    slots = [2, 0, 1, 2, 3]
-    full_batch = batch(group, slots)
-    one_by_one = []
-    for row, slot in enumerate(slots):
-        single = full_batch.select_idxs(torch.tensor([row]))
-        single.non_tensor_batch["member"] = np.array([slot], dtype=object)
-        one_by_one.append(group.compute_log_prob(single).batch["old_log_probs"])
-    assert torch.allclose(full_batch.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
 
 
 @pytest.mark.parametrize("shard", [False, True])

@@ -20,7 +20,7 @@ from azr_population.engines.assembly import make_engine  # noqa: E402
 from azr_population.engines.workers.placement import PlacedGroup  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.hosts.azr.batches import PromptBatch, prompt_rows  # noqa: E402
-from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
+from azr_population.hosts.azr.facade import SAMPLED, PopulationGroup  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -97,10 +97,10 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base: Path)
         output = group.generate_sequences(given)
     assert torch.equal(output.batch["prompts"], given.batch["input_ids"])
     mask = output.batch["attention_mask"][:, 9:]
-    sampled = output.batch["rollout_log_probs"]
+    sampled = output.batch[SAMPLED]
     assert (sampled[mask == 0] == 0).all() and (sampled[mask == 1] < 0).all()
     output.non_tensor_batch["member"] = np.array(SLOTS, dtype=object)
-    # Nobody scores what is not used: these are the sampler's own.
+    # They are what members learn from.
     assert torch.equal(group.compute_log_prob(output).batch["old_log_probs"], sampled)
     engine = group.groups[1].workers.engine
     row = SLOTS.index(2)

@@ -60,6 +60,12 @@ def test_azrs_tensor_parallelism_is_ours_on_gpus() -> None:
     assert rollout_settings(command("cpu"), settings).together == 1
 
 
+def test_auto_is_vllm_on_gpus_and_torch_on_cpus() -> None:
+    names = {device: rollout_settings(command(device), PopulationSettings()).name
+             for device in ("cpu", "cuda")}  # fmt: skip
+    assert names == {"cpu": "torch", "cuda": "vllm"}
+
+
 def test_torch_needs_none_of_them() -> None:
     settings = PopulationSettings(rollout="torch", generate_batch_size=7)
     rollout = rollout_settings(command("cpu"), settings)
