@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from azr_population.engines.optimizers import Lion, moments
+from azr_population.engines.optimizers import OPTIMIZERS, moments
 
 
 def test_lion_steps_by_the_sign_of_its_mean_and_decays_weights():

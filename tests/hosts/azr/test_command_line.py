@@ -1,64 +1,63 @@
-"""Overrides of the command line that cannot be meant, told before Hydra composes."""
+"""Overrides that cannot be meant are one line, in Hydra's own words."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
-from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
-
-from azr_population.hosts.azr.command_line import override_error
-from hydra_plugins.azr_population_search_path import AzrPopulationSearchPath
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["+population=5t5s"], ["+population=5t5s", "1t1s"]),
-        (["population=4t4s"], ["+population=4t4s"]),
-        (["population.seed=3"], ["population.seed", "+population="]),
-        (["+population=4t4s", "population.zzzz=1"], ["population.zzzz", "log_completions"]),
-        (["+population=4t4s", "population.sed=1"], ["population.sed", "population.seed"]),
-        (
-            ["population.evolution.intervall=2", "+population=4t4s"],
-            ["population.evolution.intervall", "population.evolution.interval?"],
-        ),
-    ],
-)
-def test_what_cannot_be_meant_is_told_in_one_line(arguments: list[str], names: list[str]) -> None:
-    line = override_error(["data.train_batch_size=2", *arguments])
-    assert line is not None and "\n" not in line and all(name in line for name in names)
+def composed(folder: Path, overrides: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "app.yaml").write_text("data: {train_batch_size: 64}\n")
+    with initialize_config_dir(str(folder), version_base=None):
+        compose("app", overrides)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("overrides", "name"),
     [
-        [],
-        ["trainer.project_name=population"],
-        ["+population=4t4s", "population.evolution.interval=2", "++population.lora.rank=8"],
-        ["+population='single'", "+population.evolution.operators.dare=2"],
-        # A user's own directory may hold further arms.
-        ["--config-dir", "mine", "+population=5t5s"],
-        ["--config-dir=mine", "population=5t5s"],
+        (["+population=5t5s"], "4t4s"),
+        (["population=4t4s"], "+population=4t4s"),
+        (["+population=4t4s", "population.sed=1"], "population.sed"),
+        (["population.seed=3"], "population.seed"),
+        (["+population=4t4s", "population.seed=[1"], "[1"),
     ],
 )
-def test_everything_else_is_left_to_hydra(arguments: list[str]) -> None:
-    assert override_error(arguments) is None
-
-
-def test_the_plugin_ends_azrs_command_and_no_other(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_hydra_refuses_is_one_line(
+    overrides: list[str],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["main", "+population=5t5s"])
-    another = ConfigSearchPathImpl()
-    another.append("main", "pkg://another.configs")
-    AzrPopulationSearchPath().manipulate_search_path(another)
-    azr = ConfigSearchPathImpl()
-    azr.append("main", "pkg://absolute_zero_reasoner.configs")
-    with pytest.raises(SystemExit) as caught:
-        AzrPopulationSearchPath().manipulate_search_path(azr)
+    monkeypatch.setattr(sys, "argv", ["main", *overrides])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    with pytest.raises(HydraException) as caught:
+        composed(tmp_path / "absolute_zero_reasoner" / "configs", overrides)
+    sys.excepthook(caught.type, caught.value, None)
     message = capsys.readouterr().err
-    assert caught.value.code == 1
-    assert message.count("\n") == 1 and message.startswith(
-        "azr-population: +population=5t5s is unknown"
-    )
+    assert message.startswith("azr-population: ") and message.count("\n") == 1 and name in message
+
+
+def test_a_setting_without_a_population_does_not_start_stock_azr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["main", "+population.seed=3"])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    composed(tmp_path / "another" / "configs", ["+population.seed=3"])
+    with pytest.raises(SystemExit):
+        composed(tmp_path / "absolute_zero_reasoner" / "configs", ["+population.seed=3"])
+    assert "+population=4t4s" in capsys.readouterr().err
+
+
+def test_other_commands_keep_their_tracebacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sys.excepthook
+    monkeypatch.setattr(sys, "argv", ["main", "trainer.project_name=population"])
+    composed(tmp_path / "absolute_zero_reasoner" / "configs", [])
+    assert sys.excepthook is before

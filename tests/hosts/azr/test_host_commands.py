@@ -14,7 +14,6 @@ from hydra import compose, initialize_config_dir
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
-from azr_population.hosts.azr.command_line import override_error
 from azr_population.hosts.azr.settings import read_settings
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
@@ -106,7 +105,6 @@ def test_every_override_of_our_examples_is_one_of_azrs(
     monkeypatch.chdir(AZR_HOME)
     folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
     for overrides, arm in zip(commands, arms, strict=True):
-        assert set(arguments[-1:]) <= set(overrides) and override_error(overrides) is None
         # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
         added = [override for override in overrides if override.startswith("+")]
         assert {override.split("=")[0] for override in added} <= ADDED
