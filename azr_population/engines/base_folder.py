@@ -19,7 +19,7 @@ _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
 _WEIGHTS = ["*.safetensors"]
 
 
-def base_folder(path: str | Path, weights: bool = True) -> Path:
+def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") -> Path:
     """The folder of a base.
 
     `path` is a folder, or a name on the Hub: then the folder is in Hugging Face's cache, where the
@@ -32,9 +32,9 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
         return folder
     if isinstance(path, Path) or not _HUB_NAME.fullmatch(path):
         raise UserError(
-            f"base.path={path} is not a folder; give the folder of a Hugging Face causal LM "
+            f"{key}={path} is not a folder; give the folder of a Hugging Face causal LM "
             "(config.json, model.safetensors, tokenizer.json), or its name on the Hub",
-            key="base.path",
+            key=key,
         )
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
@@ -45,10 +45,10 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
     except (OSError, ValueError, HfHubHTTPError) as error:
         name = path.rpartition("/")[2]
         raise UserError(
-            f"base.path={path} is not a folder, and cannot be downloaded from the Hugging Face Hub "
+            f"{key}={path} is not a folder, and cannot be downloaded from the Hugging Face Hub "
             f"({type(error).__name__}); without a network: on a machine that has one, hf download "
-            f"{path} --local-dir {name}, copy that folder here, and give base.path=./{name}",
-            key="base.path",
+            f"{path} --local-dir {name}, copy that folder here, and give {key}=./{name}",
+            key=key,
         ) from error
 
 

@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from azr_population.engines.engine import (
     Ids,
     Sampling,
     StreamingSampler,
-    in_order,
 )
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
@@ -93,6 +91,7 @@ class VllmRollout(StreamingSampler):
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
         """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
+        vLLM's engine before V1 gives log-probabilities after temperature and top-p.
         Raises UserError: a prompt leaves no room for an answer."""
         self._refuse_long(prompts)
         numbers = rows if rows is not None else range(len(prompts))
@@ -111,18 +110,11 @@ class VllmRollout(StreamingSampler):
             )
             for number, limit in zip(numbers, sampling.limits(len(prompts)), strict=True)
         ]
-        finished = (
-            [
+        for outputs in self._run(prompts, slots, parameters):
+            yield [
                 (row, [self._completion(slots[row], prompts[row], sample) for sample in samples])
                 for row, samples in outputs
             ]
-            for outputs in self._run(prompts, slots, parameters)
-        )
-        if not _is_plain(sampling) and versions.tells_processed_logprobs(self.llm):
-            groups = in_order(finished, len(prompts))
-            yield list(enumerate(self._with_plain_logprobs(groups)))
-        else:
-            yield from finished
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
@@ -193,23 +185,6 @@ class VllmRollout(StreamingSampler):
             finished=bool(ids) and ids[-1] in self._stop_ids,
         )
 
-    def _with_plain_logprobs(self, groups: list[list[Completion]]) -> list[list[Completion]]:
-        """The completions with log-probabilities at temperature 1, by another pass."""
-        rows = [row for group in groups for row in group]
-        once = versions.sampling_params(max_tokens=1, temperature=1.0, prompt_logprobs=0)
-        texts = [[*row.prompt_ids, *row.token_ids] for row in rows]
-        asked = [{"prompt_token_ids": ids} for ids in texts]
-        requests = [self._requests[row.slot] for row in rows]
-        outputs = self.llm.generate(asked, once, lora_request=requests, use_tqdm=False)
-        scored = []
-        for row, output in zip(rows, outputs, strict=True):
-            prompt_logprobs = output.prompt_logprobs[len(row.prompt_ids) :]
-            pairs = zip(row.token_ids, prompt_logprobs, strict=True)
-            logprobs = tuple(float(each[token].logprob) for token, each in pairs)
-            scored.append(replace(row, logprobs=logprobs))
-        rest = iter(scored)
-        return [[next(rest) for _ in group] for group in groups]
-
     def _refuse_long(self, prompts: Sequence[Ids]) -> None:
         longest = max(len(prompt) for prompt in prompts)
         if self.longest and longest >= self.longest:
@@ -229,11 +204,6 @@ class VllmRollout(StreamingSampler):
                 f"vLLM has dropped the adapter of slot {lost[0]}; it needs max_loras and "
                 f"max_cpu_loras of at least {len(self._requests)}: leave them to us"
             )
-
-
-def _is_plain(sampling: Sampling) -> bool:
-    """Whether sampling changes no probability."""
-    return sampling.temperature in (0.0, 1.0) and (sampling.top_p == 1 or not sampling.temperature)
 
 
 def _zeros(adapter: Adapter) -> Adapter:

@@ -6,14 +6,11 @@ not import vLLM.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,15 +62,12 @@ def lora_rank(rank: int) -> int:
     return fits
 
 
-_LOGGING = "VLLM_LOGGING_CONFIG_PATH"
-
-
 def set_environment(on_gpu: bool) -> None:
     """Before vLLM is imported: the engine runs in this process, and tells nobody about it."""
     variables = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_LOGGING_LEVEL": "ERROR",
     }
     if not on_gpu:
         variables["VLLM_CPU_KVCACHE_SPACE"] = "1"
@@ -84,31 +78,6 @@ def set_environment(on_gpu: bool) -> None:
         )
     for name, value in variables.items():
         os.environ.setdefault(name, value)
-    if os.environ.get(_LOGGING) is None and os.environ.get("VLLM_CONFIGURE_LOGGING", "1") != "0":
-        os.environ[_LOGGING] = str(log_to_file(Path(tempfile.mkdtemp(prefix="azr_population_"))))
-
-
-def log_to_file(folder: Path) -> Path:
-    """Writes the configuration with which vLLM, in this process and in its children, logs to
-    `vllm.log` in the folder and no longer over the terminal; says where. Returns its path."""
-    log, settings = folder / "vllm.log", folder / "vllm_logging.json"
-    handler = {"class": "logging.FileHandler", "filename": str(log), "formatter": "line"}
-    content = {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-        "handlers": {"file": handler},
-        "loggers": {
-            "vllm": {
-                "handlers": ["file"],
-                "level": os.environ.get("VLLM_LOGGING_LEVEL", "WARNING"),
-                "propagate": False,
-            }
-        },
-    }
-    settings.write_text(json.dumps(content), encoding="utf-8")
-    print(f"azr-population: vLLM's messages are in {log}", file=sys.stderr)
-    return settings
 
 
 def own_share(share: float) -> float:
@@ -142,11 +111,6 @@ def engine_arguments(on_gpu: bool) -> dict[str, Any]:
 
         arguments["enable_sleep_mode"] = bool(current_platform.is_sleep_mode_available())
     return arguments
-
-
-def tells_processed_logprobs(llm: Any) -> bool:
-    """Whether log-probabilities are those after temperature and top-p (the engine before V1)."""
-    return "v1" not in type(llm.llm_engine).__module__.split(".")
 
 
 def lora_request(name: str, number: int, path: str) -> Any:

@@ -57,7 +57,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def conservative(member: Record) -> float | None:
     """mu - 3 sigma of a member's metrics; None for a member without a rating."""
-    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    mu, sigma = member.get("mu"), member.get("sigma")
     return None if mu is None or sigma is None else mu - 3.0 * sigma
 
 
@@ -69,7 +69,7 @@ def show(value: Any, form: str, missing: str = "-") -> str:
 
 def rating(member: Record) -> str:
     """`25.1 ± 0.4`, mu and sigma of a member's metrics; `-` for a member without a rating."""
-    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    mu, sigma = member.get("mu"), member.get("sigma")
     return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
 
 
@@ -118,8 +118,8 @@ def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
     """The flat lines of `metrics.jsonl` by ascending step."""
 
     def read() -> list[dict[str, Any]]:
-        steps = {step: row for row in run.metrics() if (step := step_of(row)) is not None}
-        return [{**steps[step], "step": step} for step in sorted(steps)]
+        steps = {row["step"]: row for row in run.metrics()}
+        return [steps[step] for step in sorted(steps)]
 
     return remembered(run, "lines", read)
 
@@ -167,12 +167,6 @@ def _log_once(name: str) -> None:
         "azr-population --trust COMMAND runs it",
         printable(name[:200]),
     )
-
-
-def step_of(row: Record) -> int | None:
-    """The step of a record, or None if it has no valid one."""
-    step = number(row.get("step"))
-    return int(step) if step is not None and 0 <= step < 2**31 else None
 
 
 def roles_of(run: RunDirectory) -> dict[str, str]:

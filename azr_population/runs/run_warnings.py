@@ -5,11 +5,11 @@ same."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import Record, config_of, lines_of, number, role_of, step_of
+from azr_population.runs.records import Record, config_of, lines_of, number, role_of
 
 STEPS = 20
 """Over which a teacher is judged."""
@@ -61,8 +61,9 @@ def find_warnings(
             member, _, metric = key.partition("/")
             if metric not in _OF_PROPOSALS or role_of(member) in ("", "student", member):
                 continue
-            if (value := number(line[key])) is None or (step := step_of(line)) is None:
+            if (value := number(line[key])) is None:
                 continue
+            step = line["step"]
             window = recent.setdefault(key, [])
             window.append(value)
             del window[:-STEPS]
@@ -109,8 +110,9 @@ def _forgetting(evals: Iterable[Record], mend: str) -> Iterable[RunWarning]:
     difference over tasks."""
     best: dict[str, Sequence[float]] = {}
     for row in evals:
-        member, scores, step = str(row.get("member")), _scores(row), step_of(row)
-        if not scores or step is None:
+        member, step = str(row.get("member")), row["step"]
+        scores = [score for score in row.get("greedy") or () if score is not None]
+        if not scores:
             continue
         before = best.setdefault(member, scores)
         if len(before) != len(scores) or sum(scores) >= sum(before):
@@ -126,9 +128,3 @@ def _forgetting(evals: Iterable[Record], mend: str) -> Iterable[RunWarning]:
                 f"{most:.0%} at its best (kept in members/best)" + (f"; {mend}" if mend else "")
             )
             yield RunWarning(step, member, "forgets", text)
-
-
-def _scores(row: Mapping[str, Any]) -> list[float]:
-    scores = row.get("greedy")
-    values = [number(score) for score in scores] if isinstance(scores, list) else []
-    return [value for value in values if value is not None]

@@ -1,6 +1,5 @@
 """What is refused about vLLM before it is imported, and how its own words are told."""
 
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -96,18 +95,3 @@ def test_vllms_share_of_a_gpu_is_its_own_in_every_version(monkeypatch):
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setenv("VLLM_USE_V1", "0")
     assert vllm_versions.own_share(0.4) == 0.4
-
-
-def test_vllm_logs_to_a_file_and_not_over_the_terminal(tmp_path, capsys):
-    settings = vllm_versions.log_to_file(tmp_path)
-    code = (
-        "import json, logging, logging.config, sys; "
-        "logging.config.dictConfig(json.load(open(sys.argv[1]))); "
-        "logging.getLogger('vllm.engine').warning('slow attention')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(settings)], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == done.stderr == ""
-    assert "WARNING vllm.engine: slow attention" in (tmp_path / "vllm.log").read_text()
-    assert str(tmp_path / "vllm.log") in capsys.readouterr().err

@@ -48,6 +48,8 @@ def test_vllm_and_torch_say_the_same_of_the_same_tokens(pair):
 
 
 def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_1(pair):
+    if "v1" not in type(pair.rollout.llm.llm_engine).__module__.split("."):
+        pytest.skip("an engine before V1, which gives those after temperature and top-p")
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(12, temperature=0.7, top_p=0.9), 5)
     assert furthest(pair, groups) < 1e-3
 

@@ -13,6 +13,10 @@ from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, Ra
 from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
 from azr_population.errors import UserError
 
+_WAY_OUT = (
+    "start fewer workers (engine.workers; inside AZR trainer.n_gpus_per_node and trainer.nnodes), "
+    "or give Ray more (ray_init.num_cpus, more nodes)"
+)
 PATIENCE = 10.0
 """Seconds that ranks have to answer once one has failed; some may wait for the dead for ever."""
 
@@ -46,17 +50,6 @@ class PlacedGroup:
                 del streams[ready]
 
 
-@dataclass(frozen=True)
-class Room:
-    """What the driver takes of Ray's room, and what to say to the user where it is too little."""
-
-    driver: int = 0
-    """CPUs of the driver, where Ray counts it."""
-    cpus: str = "lower engine.workers"
-    gpus: str = "lower engine.workers"
-    nodes: str = "lower engine.workers"
-
-
 def start_groups(
     placement: str,
     settings: WorkerSettings,
@@ -64,13 +57,13 @@ def start_groups(
     students: int,
     workers_on_nodes: list[int],
     worker_class: type[EngineWorker] = EngineWorker,
-    room: Room | None = None,
+    driver_cpus: int = 0,
 ) -> list[PlacedGroup]:
     """Starts the worker groups and loads the base in all of them.
 
     `colocated`: one group with all members on all workers. `split`: proposers hold the teachers on
     the first half of each node's workers, solvers the students on the second half.
-    `settings.slots` is the number of all members.
+    `settings.slots` is the number of all members; Ray counts `driver_cpus` for the trainer.
 
     Raises UserError: Ray has not the CPUs or GPUs for so many workers.
     """
@@ -82,7 +75,7 @@ def start_groups(
     for _, _, _, on_nodes in shares:
         _refuse_uneven(settings, sum(on_nodes))
     _refuse_unless_there_is_room(
-        settings.device, [count for *_, on_nodes in shares for count in on_nodes], room or Room()
+        settings.device, [count for *_, on_nodes in shares for count in on_nodes], driver_cpus
     )
     groups = []
     for name, first, count, on_nodes in shares:
@@ -128,22 +121,19 @@ def _loaded(group: PlacedGroup) -> PlacedGroup:
     return replace(group, places=tuple(places))
 
 
-def _refuse_unless_there_is_room(device: str, on_nodes: list[int], room_for: Room) -> None:
+def _refuse_unless_there_is_room(device: str, on_nodes: list[int], driver_cpus: int) -> None:
     """Ray would wait for ever for what the cluster does not have.
 
     `on_nodes` are numbers of workers that have to be on one node each.
     """
     gpus = device == "cuda"
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    needed = {"CPU": sum(on_nodes) + room_for.driver} | ({"GPU": sum(on_nodes)} if gpus else {})
+    needed = {"CPU": sum(on_nodes) + driver_cpus} | ({"GPU": sum(on_nodes)} if gpus else {})
     for kind, count in needed.items():
         there = sum(node.get(kind, 0) for node in nodes)
         if there < count:
-            who = f"{sum(on_nodes)} workers{' and the trainer' * bool(room_for.driver)}"
-            key = room_for.cpus if kind == "CPU" else room_for.gpus
-            raise UserError(
-                f"{who} need {count} {kind}s, and Ray has {there:g}; {key}, or join more nodes"
-            )
+            who = f"{sum(on_nodes)} workers{' and the trainer' * bool(driver_cpus)}"
+            raise UserError(f"{who} need {count} {kind}s, and Ray has {there:g}; {_WAY_OUT}")
     room = [int(min(node.get("CPU", 0), node.get("GPU", 0) if gpus else 1e9)) for node in nodes]
     for count in sorted(on_nodes, reverse=True):
         # The fullest node that still takes them.
@@ -152,7 +142,7 @@ def _refuse_unless_there_is_room(device: str, on_nodes: list[int], room_for: Roo
             raise UserError(
                 f"{count} workers have to be on one node, and Ray's nodes have room for "
                 f"{', '.join(map(str, sorted(room, reverse=True)))} (each needs a CPU"
-                f"{' and a GPU' if gpus else ''}); {room_for.nodes}"
+                f"{' and a GPU' if gpus else ''}); {_WAY_OUT}"
             )
         room[room.index(fits)] -= count
 

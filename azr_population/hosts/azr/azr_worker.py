@@ -7,20 +7,11 @@ from typing import Any
 
 from verl.single_controller.base.decorator import Dispatch, register
 
-from azr_population.engines.workers.placement import Room
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 from azr_population.runs.checkpoint import read_tensors, save_checkpoint
 
 OTHER_RUN = "resume with the same +population, or give another trainer.experiment_name"
-
-ROOM = Room(
-    # AZR's TaskRunner, which the trainer is in, has one CPU.
-    driver=1,
-    cpus="raise ray_init.num_cpus",
-    gpus="lower trainer.n_gpus_per_node",
-    nodes="set trainer.n_gpus_per_node and trainer.nnodes to what there is",
-)
 
 
 class PopulationWorker(EngineWorker):

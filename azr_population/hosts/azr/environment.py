@@ -11,12 +11,12 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
+from azr_population.engines.base_folder import base_folder, read_config
 from azr_population.engines.memory import GIB
 from azr_population.engines.throughput import DEVICES, Device, device_of, gpu_bytes
 from azr_population.errors import UserError, first_line
 
-HUB_SECONDS = 5.0
-"""How long the Hub has to answer."""
+BASE = "actor_rollout_ref.model.path"
 _DRIVER = 0.993
 """What torch sees of the memory that nvidia-smi tells."""
 
@@ -27,7 +27,7 @@ def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
     device = OmegaConf.select(config, "trainer.device", default="cuda")
     if device == "cuda":
         yield from _gpus(config)
-    if config.actor_rollout_ref.rollout.name == "vllm" and not (_there("vllm", "msgspec")):
+    if config.actor_rollout_ref.rollout.name == "vllm" and not _there("vllm", "msgspec"):
         yield (
             "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "
             "install it, or set actor_rollout_ref.rollout.name=hf (population.rollout says what "
@@ -40,23 +40,13 @@ def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
 
 
 def describe(path: str) -> Any:
-    """The transformers configuration of a base, from its folder, Hugging Face's cache, or the Hub.
-    Raises UserError: there is none."""
-    from transformers import AutoConfig
-
-    folder = Path(path).expanduser()
-    key = f"actor_rollout_ref.model.path={path}"
+    """The transformers configuration of a base, from its folder or the Hub. Raises UserError: there
+    is none."""
+    folder = base_folder(path, weights=False, key=BASE)
     try:
-        if folder.is_dir():
-            return AutoConfig.from_pretrained(folder)
-        try:
-            return AutoConfig.from_pretrained(path, local_files_only=True)
-        except (OSError, ValueError):
-            if reason := _unreachable(path):
-                raise UserError(reason) from None
-            return AutoConfig.from_pretrained(path)
+        return read_config(folder)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{key} is not a causal LM: {first_line(error)}", key=key) from error
+        raise UserError(f"{BASE}={path} is not a causal LM: {first_line(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -91,44 +81,19 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
 
 def _base(path: str) -> Iterator[str]:
     folder = Path(path).expanduser()
-    key = f"actor_rollout_ref.model.path={path}"
     if not folder.is_dir():
-        if reason := _unreachable(path):
-            yield reason
+        try:
+            describe(path)
+        except UserError as error:
+            yield str(error)
         return
-    lacks = [
-        words
-        for pattern, words in (
-            ("config.json", "config.json"),
-            ("tokenizer*", "tokenizer"),
-            ("*.safetensors", "weights (*.safetensors)"),
-        )
-        if not any(folder.glob(pattern))
-    ]
-    if lacks:
-        yield f"{key} has no {', no '.join(lacks)}; give the folder of a Hugging Face causal LM"
-
-
-def _unreachable(path: str) -> str | None:
-    """Why a base cannot be had by this name; None where it is cached or the Hub has it."""
-    from huggingface_hub import HfApi, try_to_load_from_cache
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    key, name = f"actor_rollout_ref.model.path={path}", path.rpartition("/")[2]
-    try:
-        if isinstance(try_to_load_from_cache(path, "config.json"), str):
-            return None
-        HfApi().model_info(path, timeout=HUB_SECONDS)
-        return None
-    except HFValidationError:
-        return f"{key} is neither a folder nor a name on the Hugging Face Hub"
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        reason = type(error).__name__
-    return (
-        f"{key} is not a folder, is not in Hugging Face's cache, and cannot be downloaded "
-        f"({reason}); without a network: on a machine that has one, hf download {path} "
-        f"--local-dir {name}, copy that folder here, and give actor_rollout_ref.model.path=./{name}"
-    )
+    needed = {
+        "config.json": "config.json",
+        "tokenizer*": "tokenizer",
+        "*.safetensors": "weights (*.safetensors)",
+    }
+    if lacks := [words for pattern, words in needed.items() if not any(folder.glob(pattern))]:
+        yield f"{BASE}={path} has no {', no '.join(lacks)}; give a Hugging Face causal LM's folder"
 
 
 def _gpus(config: Any) -> Iterator[str]:

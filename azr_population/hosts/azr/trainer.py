@@ -24,7 +24,6 @@ from azr_population.engines.workers.placement import start_groups
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_step import Step
-from azr_population.hosts.azr.azr_worker import ROOM
 from azr_population.hosts.azr.batches import (
     PeekableLoader,
     PromptBatch,
@@ -113,7 +112,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             settings.students,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
             imported("population.worker", settings.worker),
-            ROOM,
+            driver_cpus=1,  # of AZR's TaskRunner, which this trainer is in
         )
         for group in groups:
             held = [member.name for member in self.population.roster if member.slot in group]

@@ -237,8 +237,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     )
     smallest = min(play.config.population.teachers, play.config.population.students)
-    notes = all_protected_note(play.config.evolution, smallest), state.size_of_snapshots(play)
-    for note in filter(None, notes):
+    if note := all_protected_note(play.config.evolution, smallest):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []

@@ -144,20 +144,6 @@ def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
         )
 
 
-def size_of_snapshots(play: SelfPlay) -> str | None:
-    """What the snapshots that are to come will take; None where there are none."""
-    run, roster = play.config.run, play.population.roster
-    count = sum(step > play.step for step in _snapshot_steps(run))
-    if not count:
-        return None
-    pairs = play.context.engine.read(0).factors.values()
-    size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
-    return (
-        f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
-        f"come, {size / 1e6:.1f} MB in {run.dir}/snapshots"
-    )
-
-
 def _snapshot_steps(run: RunConfig) -> set[int]:
     every = run.snapshot_every
     regular = range(every, run.steps + 1, every) if every else ()

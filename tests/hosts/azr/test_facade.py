@@ -31,7 +31,7 @@ from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.placement import start_groups  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.errors import UserError  # noqa: E402
-from azr_population.hosts.azr.azr_worker import ROOM, PopulationWorker  # noqa: E402
+from azr_population.hosts.azr.azr_worker import PopulationWorker  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
@@ -65,7 +65,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 seed=1,
                 threads=1,
             )
-            groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
+            groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, 1)
             cache[placement, workers, shard] = facade(groups, settings, WIDTH)
         return cache[placement, workers, shard]
 
@@ -211,7 +211,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
 
     # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
     settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1)
-    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, ROOM)
+    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, 1)
     assert [place.split()[1:] for group in groups for place in group.places] == [
         ["GPU", "0"],
         ["GPU", "1"],
@@ -220,7 +220,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
     assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
     # Both are taken now.
     with refuses("3 GPUs"):
-        start_groups("colocated", settings, 2, 2, [3], PretendingWorker, ROOM)
+        start_groups("colocated", settings, 2, 2, [3], PretendingWorker, 1)
 
 
 def test_workers_that_no_node_can_hold_together_are_refused(
@@ -229,15 +229,15 @@ def test_workers_that_no_node_can_hold_together_are_refused(
     node = {"Alive": True, "Resources": {"CPU": 64.0, "GPU": 4.0}}
     dead = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
     monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
-    placement._refuse_unless_there_is_room("cuda", [4, 4], ROOM)
-    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], ROOM)
+    placement._refuse_unless_there_is_room("cuda", [4, 4], 1)
+    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], 1)
     with refuses("room for 4, 4"):
-        placement._refuse_unless_there_is_room("cuda", [8], ROOM)
+        placement._refuse_unless_there_is_room("cuda", [8], 1)
     with refuses("room for 1, 1"):
-        placement._refuse_unless_there_is_room("cuda", [3, 3, 2], ROOM)
+        placement._refuse_unless_there_is_room("cuda", [3, 3, 2], 1)
 
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
     settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1)
     with refuses("50"):
-        start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)
+        start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, 1)
