@@ -238,10 +238,13 @@ class PopulationGroup:
         """veRL's method: `old_log_probs` and `entropys` [rows, R].
 
         The log-probabilities are the sampler's, as in a local run; an update corrects them by
-        importance weights and has its own entropies, so that the ones here are 0.
+        importance weights and has its own entropies. Here they are unknown, so NaN.
         """
         sampled = batch.batch[SAMPLED]
-        tensors = {"old_log_probs": sampled.clone(), "entropys": torch.zeros_like(sampled)}
+        tensors = {
+            "old_log_probs": sampled.clone(),
+            "entropys": torch.full_like(sampled, torch.nan),
+        }
         return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
 
     def update_actor(self, batch: DataProto) -> DataProto:
