@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast, Qwen2Config
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config
 
 SHAPES: dict[str, dict[str, Any]] = {
     "small": {
@@ -39,12 +39,32 @@ SHAPES: dict[str, dict[str, Any]] = {
 """Of Qwen2.5-Coder, and one that a CPU runs in seconds."""
 
 
+LLAMAS: dict[str, dict[str, int]] = {
+    "smollm2": {
+        "vocab_size": 49_152, "hidden_size": 576, "intermediate_size": 1536,
+        "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
+    },
+    "nano": {
+        "vocab_size": 320, "hidden_size": 128, "intermediate_size": 384,
+        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 4,
+    },
+}  # fmt: skip
+"""Of SmolLM2-135M and of the nano base."""
+
+
 def described(shape: str) -> Any:
     """The configuration of a base that ends no completion."""
     return Qwen2Config(
         **SHAPES[shape], max_position_embeddings=32_768, eos_token_id=None, bos_token_id=None,
         architectures=["Qwen2ForCausalLM"],
     )  # fmt: skip
+
+
+def llama(shape: str, dtype: torch.dtype) -> LlamaForCausalLM:
+    """A random model of one of the `LLAMAS`."""
+    torch.manual_seed(0)
+    config = LlamaConfig(**LLAMAS[shape], tie_word_embeddings=True, max_position_embeddings=2048)
+    return LlamaForCausalLM(config).to(dtype).eval()
 
 
 def drawn(config: Any, dtype: torch.dtype, device: str) -> Any:

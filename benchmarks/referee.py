@@ -25,28 +25,24 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-
-from referee_contenders import (
-    DEADLINE,
-    Contender,
-    with_azr_batches,
-    with_azr_k_answers,
-    with_executor,
-    with_executor_k,
-    with_processes,
-    with_referee,
-)
+from typing import Any
 
 from azr_population.referee import Judgement, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.sandbox import literal
 
+DEADLINE = 10
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
+K_ROW = "AZR, 8 answers/snippet"
+SLICE = 96
+"""Tasks that a contender does before the next one has its turn."""
 LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
+Contender = Callable[[Sequence[Question]], int]
+"""Judges the tasks; returns the number of right answers."""
 
 
 def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
@@ -90,6 +86,99 @@ def _is_literal(record: dict[str, str]) -> bool:
     except literal.NotLiteral:
         return False
     return "\n" not in record["input"]
+
+
+def with_referee(referee: Referee) -> Contender:
+    """All tasks in one batch."""
+
+    def run(tasks: Sequence[Question]) -> int:
+        return sum(grade.solved for judged in referee.judge(tasks) for grade in judged.grades)
+
+    return run
+
+
+def with_executor(executor: Any, together: bool = False) -> Contender:
+    """One call per validation and per answer, as AZR's reward manager makes them; or all answers to
+    a task in one call, as with AZR's `batched_estimate`."""
+
+    def run(tasks: Sequence[Question]) -> int:
+        right = 0
+        if hasattr(executor, "_remembered"):  # our replacement's cache: every round executes all
+            executor._remembered.clear()
+        for task in tasks:
+            program, imports, answers = task.program, list(task.imports), list(task.answers)
+            _, output = executor.check_all(program, task.inputs[0], imports=imports)
+            if not together:
+                scores = [
+                    executor.eval_input_prediction(program, output, answer, imports)
+                    for answer in answers
+                ]
+                right += sum(map(bool, scores))
+                continue
+            with contextlib.suppress(AssertionError):  # AZR's, where one answer ends them all
+                scores = executor.eval_k_input_prediction(program, output, answers, imports)
+                right += sum(map(bool, scores))
+        return right
+
+    return run
+
+
+def with_batches(executor: Any, together: bool = False) -> Contender:
+    """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers; with
+    `together` a task's eight answers in one snippet, where one that hangs or exits costs its
+    neighbours their verdicts."""
+    from absolute_zero_reasoner.utils.code_utils import templates
+
+    def snippets(source: str, output: str, answers: Sequence[str]) -> list[str]:
+        if together:
+            make = templates.EVAL_K_INPUT_PREDICTION_TEMPLATE
+            return [make(code=source, gold_output=output, k_agent_inputs=list(answers))]
+        make = templates.EVAL_INPUT_PREDICTION_TEMPLATE.format
+        return [make(code=source, gold_output=output, agent_input=answer) for answer in answers]
+
+    def run(tasks: Sequence[Question]) -> int:
+        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
+        check = templates.CHECK_DETERMINISM_TEMPLATE.format
+        pairs = list(zip(sources, tasks, strict=True))
+        outputs = executor.batch_apply([check(code=s, inputs=t.inputs[0]) for s, t in pairs])
+        attempts = executor.batch_apply(
+            [
+                snippet
+                for (source, task), (output, _) in zip(pairs, outputs, strict=True)
+                for snippet in snippets(source, output, task.answers)
+            ]
+        )
+        return sum(result.count("True") for result, _ in attempts)
+
+    return run
+
+
+_ONE = """
+import sys
+source, call = sys.argv[1:]
+space = {}
+exec(source, space)
+print(repr(eval(call, space)))
+"""
+
+
+def with_processes() -> Contender:
+    """A fresh interpreter for each execution."""
+
+    def execute(source: str, text: str) -> str:
+        command = [sys.executable, "-I", "-S", "-c", _ONE, source, f"f({text})"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout
+
+    def run(tasks: Sequence[Question]) -> int:
+        right = 0
+        for task in tasks:
+            source = "\n".join([*task.imports, task.program])
+            gold = execute(source, task.inputs[0])
+            execute(source, task.inputs[0])
+            right += sum(execute(source, answer) == gold for answer in task.answers)
+        return right
+
+    return run
 
 
 @contextlib.contextmanager
@@ -140,14 +229,14 @@ def main() -> None:
             azr = python_executor.PythonExecutor(timeout_length=DEADLINE, max_workers=count)
             contenders += [
                 (f"AZR, {count} workers, call by call", with_executor(azr), 1),
-                (f"AZR, {count} workers, in batches", with_azr_batches(azr), 1),
-                (f"{K_ROW}, {count} workers, call by call", with_executor_k(azr), 1),
-                (f"{K_ROW}, {count} workers, in batches", with_azr_k_answers(azr), 1),
+                (f"AZR, {count} workers, in batches", with_batches(azr), 1),
+                (f"{K_ROW}, {count} workers, call by call", with_executor(azr, True), 1),
+                (f"{K_ROW}, {count} workers, in batches", with_batches(azr, True), 1),
             ]
         drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
         contenders += [
             ("drop-in, the default, call by call", with_executor(drop_in), 1),
-            ("drop-in, the default, 8 answers a call", with_executor_k(drop_in), 1),
+            ("drop-in, the default, 8 answers a call", with_executor(drop_in, True), 1),
         ]
     contenders.append(("a process per execution", with_processes(), 16))
     with silenced():
@@ -166,9 +255,6 @@ def main() -> None:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     for referee in referees:
         referee.close()
-
-
-K_ROW = "AZR, 8 answers/snippet"
 
 
 def versions() -> dict[str, str]:
@@ -199,9 +285,6 @@ class _Quiet:
 
     def close(self) -> None:
         pass
-
-
-SLICE = 96  # tasks that a contender does before the next one has its turn
 
 
 def measure(

@@ -30,8 +30,8 @@ from statistics import median
 from typing import Any
 
 import torch
-from decoding import RANKS, SHAPES, make_model
-from transformers import LlamaConfig, LlamaForCausalLM
+from drawn import LLAMAS, llama
+from transformers import LlamaForCausalLM
 
 from azr_population.engines import vllm_versions
 from azr_population.engines.engine import Sampling
@@ -40,6 +40,7 @@ from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
+RANKS = {"smollm2": 16, "nano": 8}
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 FIRST_WORD = 10
@@ -56,7 +57,7 @@ def main() -> None:
     )
     parser.add_argument("--cases", nargs="+", type=case, default=[(32, 64, 32), (128, 512, 128)])
     parser.add_argument("--members", nargs="+", type=int, default=[1, 8])
-    parser.add_argument("--shape", choices=SHAPES, default="smollm2")
+    parser.add_argument("--shape", choices=LLAMAS, default="smollm2")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
@@ -65,10 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
-        config = LlamaConfig(
-            **SHAPES[arguments.shape], tie_word_embeddings=True, max_position_embeddings=2048
-        )
-        make_model(config, getattr(torch, arguments.dtype)).save_pretrained(folder)
+        llama(arguments.shape, getattr(torch, arguments.dtype)).save_pretrained(folder)
         table = Table(Path(folder), arguments)
         result = {
             "command": " ".join(["python benchmarks/rollouts.py", *sys.argv[1:]]).split(" --json")[
@@ -124,7 +122,7 @@ class Table:
         for rows, prompt, tokens in self._arguments.cases:
             for members in self._arguments.members:
                 generator = torch.Generator().manual_seed(rows)
-                words = (FIRST_WORD, SHAPES[self._arguments.shape]["vocab_size"])
+                words = (FIRST_WORD, LLAMAS[self._arguments.shape]["vocab_size"])
                 prompts = torch.randint(*words, (rows, prompt), generator=generator).tolist()
                 slots = [row * members // rows for row in range(rows)]
                 speeds = self._speeds(prompts, slots, tokens)

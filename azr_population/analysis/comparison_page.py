@@ -81,18 +81,19 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
     arms = compared.arms
     heads, rows = _table(compared)
     names = [arm.name for arm in arms]
-    settings = [[row.key, row.group, *row.values] for row in compared.differing.rows]
     logs = any(run.is_log for arm in arms for run in arm.runs)
     text = html.page(
         "comparison.html.j2",
         f"{' and '.join(names[1:])} against {names[0]}",
         sentences=[pair.sentence for pair in compared.pairs],
-        arms=html.table(["arm", "seeds", "what", "steps", "where"], [_about(arm) for arm in arms]),
+        arms=[_about(arm) for arm in arms],
         intervals=html.embed(_intervals(compared), f"Difference to {names[0]}", "95% intervals"),
-        table=html.table(heads, rows, "number", "comparison") if rows else Markup(),
+        heads=heads,
+        rows=rows,
         otherwise=list(OTHERWISE.values()) if logs else [],
         warnings=compared.differing.warnings,
-        settings=html.table(["setting", "group", *names], settings) if settings else Markup(),
+        names=names,
+        settings=[[row.key, row.group, *row.values] for row in compared.differing.rows],
         budget=_budget(arms, compared.step),
         benchmarks=_benchmarks(arms),
         sections=[(name, shown) for name in SECTIONS if (shown := _curves(compared, name))],
@@ -163,7 +164,7 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _budget(arms: Sequence[ComparedArm], step: int) -> Markup:
+def _budget(arms: Sequence[ComparedArm], step: int) -> list[list[str]]:
     """What the members consumed, a step: means over seeds, and the ratio to the first arm."""
     columns = []
     for arm in arms:
@@ -179,11 +180,10 @@ def _budget(arms: Sequence[ComparedArm], step: int) -> Markup:
             parts.append(part | {"seconds, without evals": seconds})
         columns.append(pd.DataFrame(parts).mean())
     table = pd.concat(columns, axis=1).dropna(how="all")
-    shown = [
+    return [
         [words, *(_ratio(v, of_arm.iloc[0], i) for i, v in enumerate(of_arm))]
         for words, of_arm in table.iterrows()
     ]
-    return html.table(["per step, mean over seeds", *(arm.name for arm in arms)], shown, "number")
 
 
 def _ratio(value: float, first: float, place: int) -> str:
@@ -200,8 +200,8 @@ def _members(run: ComparedRun) -> int:
     return count or 1
 
 
-def _benchmarks(arms: Sequence[ComparedArm]) -> Markup:
-    """Benchmark figures of the models, as `azr-population benchmark` printed them; percent."""
+def _benchmarks(arms: Sequence[ComparedArm]) -> tuple[list[str], list[list[str]]]:
+    """Benchmarks, and the figures of the models as `azr-population benchmark` printed them."""
     lines = [
         (arm.name if len(arm.runs) == 1 else f"{arm.name}/{run.path.name}", line)
         for arm in arms
@@ -209,18 +209,17 @@ def _benchmarks(arms: Sequence[ComparedArm]) -> Markup:
         for line in run.figures.get("lines", ())
     ]
     titles = list(dict.fromkeys(title for _, line in lines for title in line["cells"]))
-    rows = [
+
+    def text(cell: dict[str, Any] | None) -> str:
+        if cell is None:
+            return "-"
+        value, low, high = (float(cell[name]) for name in ("value", "low", "high"))
+        return interval_text(Estimate(value, low, high, (1,)), percent=True)
+
+    return titles, [
         [
             f"{name}: {line['model']}, pass@{line['k']}",
-            *(_cell(line["cells"].get(t)) for t in titles),
+            *(text(line["cells"].get(title)) for title in titles),
         ]
         for name, line in lines
     ]
-    return html.table(["percent", *titles], rows, "number", "benchmarks") if rows else Markup()
-
-
-def _cell(cell: dict[str, Any] | None) -> str:
-    if cell is None:
-        return "-"
-    value, low, high = (float(cell[name]) for name in ("value", "low", "high"))
-    return interval_text(Estimate(value, low, high, (1,)), percent=True)

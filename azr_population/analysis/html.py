@@ -13,7 +13,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -112,16 +111,6 @@ def embedded(data: Any) -> str:
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def table(
-    heads: Sequence[str], rows: Sequence[Sequence[Any]], style: str = "", label: str = ""
-) -> Markup:
-    """A table whose rows begin with a head; `style` is the class of all columns but the first.
-
-    Its frame scrolls sideways and can be focused, so that keys scroll it too.
-    """
-    return render("table.html.j2", heads=heads, rows=rows, style=style, label=label or heads[0])
-
-
 def highlighted(source: str) -> Markup:
     """A program with its syntax coloured; if it is not Python, only the colours are wrong."""
     parts = []
@@ -133,11 +122,6 @@ def highlighted(source: str) -> Markup:
     return Markup("").join(parts)
 
 
-def paragraph(text: str, style: str = "note") -> Markup:
-    """A line of text; `empty` is the style of what stands in place of something."""
-    return Markup('<p class="{}">{}</p>').format(style, text)
-
-
 def figure(value: float, kind: str) -> str:
     """A `percent` or another `number` in a few digits: `8.4%`, `31%`, `0.125`, `12,345`."""
     value, unit = (100.0 * value, "%") if kind == "percent" else (value, "")
@@ -147,8 +131,7 @@ def figure(value: float, kind: str) -> str:
     places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
     if unit:
         places = 1 if size < 10 else 0
-    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    return f"{rounded:,f}" if size >= 10000 and not unit else f"{rounded:f}{unit}"
+    return f"{value:{',' if size >= 10000 else ''}.{places}f}{unit}"
 
 
 def shown(value: Any) -> str:

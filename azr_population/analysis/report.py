@@ -21,7 +21,7 @@ from azr_population.analysis.changes import (
     tiles_of,
 )
 from azr_population.analysis.family_tree import family_trees, replacements
-from azr_population.analysis.frame import read_run
+from azr_population.analysis.frame import BUDGET, read_run
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
@@ -123,27 +123,32 @@ def _page(run: RunDirectory) -> str:
         space=figures.problem_space(run, last),
         last=last,
         match_ups=figures.match_ups(matches, len(born)),
-        member_table=run_tables.member_table(steps, born),
+        members_now=run_tables.members_now(steps, born),
         words=_words(steps, matches, born),
         name=name,
         planned=planned,
         changes=changed(last if steps else 0, tiles),
         trees=family_trees(born, members, last),
-        credit=run_tables.operator_table(run_tables.operator_credit(table), _grace_period(run)),
-        replacements=run_tables.lineage_table(born),
-        pairs=task_cards.side_by_side(chosen, domain),
-        solved=task_cards.hardest(chosen.solved, "No task is solved yet.", domain),
-        unsolved=task_cards.hardest(chosen.unsolved, "Every task was solved.", domain),
+        credit=run_tables.operator_credit(table),
+        grace_period=_grace_period(run),
+        born=born,
+        pairs=[
+            (task_cards.card(domain, early, "early"), task_cards.card(domain, late, "late"))
+            for early, late in chosen.pairs
+        ],
+        solved=[task_cards.card(domain, task) for task in chosen.solved],
+        unsolved=[task_cards.card(domain, task) for task in chosen.unsolved],
         completions=task_cards.completions(run.completions, domain.marks),
-        fairness=run_tables.fairness_table(table),
-        sampler=run_tables.sampler_table(table),
+        budget=list(BUDGET.values()),
+        consumption=run_tables.consumption_rows(table),
+        sampler=run_tables.sampler_rows(table),
         config=yaml.safe_dump(shareable(config), sort_keys=False, allow_unicode=True),
-        environment=environment_table(run.environment()),
+        environment=_environment(run.environment()),
     )
 
 
-def environment_table(environment: Mapping[str, Any]) -> Markup:
-    """The environment of the run, without its command: a token may have been typed with it."""
+def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of the run as text, without its command: a token may have been typed."""
 
     def plain(value: Any) -> str:
         if isinstance(value, Mapping):
@@ -151,8 +156,7 @@ def environment_table(environment: Mapping[str, Any]) -> Markup:
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
     shown = shareable({key: value for key, value in environment.items() if key != "command"})
-    rows = [[key, plain(value)] for key, value in shown.items()]
-    return html.table(["environment", ""], rows) if rows else Markup()
+    return {key: plain(value) for key, value in shown.items()}
 
 
 def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from azr_population.analysis.html import cut, highlighted, paragraph, render
+from azr_population.analysis.html import cut, highlighted, render
 from azr_population.analysis.statistics import tenth
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
@@ -71,29 +71,6 @@ def _middle(tasks: pd.DataFrame) -> int:
     return int(tasks.sort_values("size", kind="stable").index[len(tasks) // 2])
 
 
-def side_by_side(examples: Examples, domain: Domain) -> Markup:
-    """An early task beside a late one, for each task type."""
-    if not examples.pairs:
-        return paragraph(
-            "There is no early and late task of one type to set side by side.", "empty"
-        )
-    pair = Markup('<div class="pair">{}{}</div>')
-    return Markup("").join(
-        pair.format(card(domain, early, "early"), card(domain, late, "late"))
-        for early, late in examples.pairs
-    )
-
-
-def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> Markup:
-    """A card for each task, or the words `otherwise` without any."""
-    cards = Markup("").join(card(domain, task) for task in tasks)
-    return (
-        Markup('<div class="tasks">{}</div>').format(cards)
-        if tasks
-        else paragraph(otherwise, "empty")
-    )
-
-
 def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Markup:
     """One task; with `open` its attempts are unfolded."""
     type, types = str(task.get("type", "?")), list(domain.types)
@@ -137,9 +114,10 @@ LONGEST = 1200
 _STYLE = {"valid": "yes", "solved": "yes"}
 
 
-def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> Markup:
-    """HTML: each step folded, and in it each completion. Reads the records twice. `marks` are the
-    domain's."""
+def completions(
+    read: Callable[[], Iterable[Record]], marks: Sequence[str]
+) -> dict[int, list[Markup]]:
+    """By step: some of its completions. Reads the records twice; `marks` are the domain's."""
     steps = _spread(sorted({row["step"] for row in read()}))
     chosen: dict[int, dict[tuple[str, str], list[Record]]] = {step: {} for step in steps}
     for row in read():
@@ -148,9 +126,7 @@ def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> M
             alike = chosen[row["step"]].setdefault(kind, [])
             if len(alike) < EACH:
                 alike.append(row)
-    if not steps:
-        return paragraph("None are logged (run.log_completions).", "empty")
-    return Markup("").join(_step(step, kinds, marks) for step, kinds in chosen.items())
+    return {step: _step(kinds, marks) for step, kinds in chosen.items()}
 
 
 def _spread(steps: list[int]) -> list[int]:
@@ -160,13 +136,11 @@ def _spread(steps: list[int]) -> list[int]:
     return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
 
 
-def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> Markup:
+def _step(kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> list[Markup]:
     ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
     rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
     shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
-    return Markup(
-        '<details class="step"><summary>Step {}: {} completions</summary>{}</details>'
-    ).format(step, len(shown), Markup("").join(one_completion(row, marks) for row in shown))
+    return [one_completion(row, marks) for row in shown]
 
 
 def _kind(row: Record) -> tuple[str, str]:
@@ -192,8 +166,8 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
         does="proposes" if row.get("phase") == "propose" else "solves",
         type=row.get("type") or "?",
         note=f"{text}; {', '.join(facts)}" if text else ", ".join(facts),
-        asked=_code(_tail(asked(prompt)), parted),
-        written=_code(_head(written), parted),
+        asked=_code(_cut(asked(prompt), end=True), parted),
+        written=_code(_cut(written), parted),
     )
 
 
@@ -209,12 +183,11 @@ def _code(shown: str, marks: Sequence[str]) -> Markup:
     return Markup("\n").join(parts)
 
 
-def _head(text: str) -> str:
+def _cut(text: str, end: bool = False) -> str:
+    """The beginning of a long text, or its `end`: that of a prompt has the question."""
     more = len(text) - LONGEST
-    return text if more <= 0 else f"{text[:LONGEST]}\n... ({more:,} more characters)"
-
-
-def _tail(text: str) -> str:
-    """The end of a prompt is what is asked."""
-    more = len(text) - LONGEST
-    return text if more <= 0 else f"({more:,} characters before) ...\n{text[-LONGEST:]}"
+    if more <= 0:
+        return text
+    if end:
+        return f"({more:,} characters before) ...\n{text[-LONGEST:]}"
+    return f"{text[:LONGEST]}\n... ({more:,} more characters)"

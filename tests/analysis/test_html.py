@@ -26,9 +26,7 @@ def test_text_of_strangers_stays_text_in_figures_and_in_their_data() -> None:
 
 def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "bundle", lambda: "BUNDLE")
-    two = html.render(
-        "figures.html.j2", figures=[html.embed(chart(), "a"), html.embed(chart(), "b")]
-    )
+    two = html.embed(chart(), "a") + html.embed(chart(), "b")
     assert html.page("crossplay.html.j2", "t", matrix=two, sentences=[]).count("BUNDLE") == 1
     assert "BUNDLE" not in html.page("crossplay.html.j2", "t", matrix="", sentences=[])
 

@@ -2,32 +2,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from azr_population.analysis import run_tables, task_cards
 from azr_population.analysis.frame import tidy
+from azr_population.analysis.html import render
 from azr_population.domains.code.domain import Code
 
 
-def test_how_far_the_sampler_was_from_the_learner_is_told_per_member() -> None:
+def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member() -> None:
     def step(kl: float | None, ess: float) -> dict[str, Any]:
         engine = {"mismatch_kl": kl, "ess": ess, "is_clip_frac": 0.001}
         return {f"student_0/engine/{k}": v for k, v in engine.items()} | {"teacher_0/updates": 0.0}
 
-    def page_of(*steps: dict[str, Any]) -> str:
-        return run_tables.sampler_table(tidy([{"step": i, **s} for i, s in enumerate(steps, 1)]))
+    def rows_of(*steps: dict[str, Any]) -> list[dict[str, Any]]:
+        return run_tables.sampler_rows(tidy([{"step": i, **s} for i, s in enumerate(steps, 1)]))
 
-    page = page_of(step(0.002, 0.98), step(0.004, 0.96))
-    cells = ["3.0e-03", "97.0%", "0.10%", "4.0e-03"]
-    assert "".join(f'<td class="number">{cell}</td>' for cell in cells) in page
-    assert "student_0" in page and "teacher_0" not in page
-    assert page_of({"teacher_0/updates": 0.0}) == page_of() == ""
+    (row,) = rows_of(step(0.002, 0.98), step(0.004, 0.96))
+    assert (row["name"], row["role"]) == ("student_0", "student")
+    figures = [row[key] for key in ("kl", "ess", "clipped", "largest")]
+    assert figures == pytest.approx([0.003, 0.97, 0.001, 0.004])
+    assert rows_of({"teacher_0/updates": 0.0}) == rows_of() == []
 
 
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
-    others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
-    unknown = {"operator": "da<re", "born": 2, "judged": 1, "mean_rank": None}
-    page = run_tables.operator_table(
-        [unknown, others, {"operator": "x<y", "born": 1}], grace_period=8
-    )
+    counts = {"alive": 0, "judged": 0, "passed": 0}
+    others = {"operator": "layer_wise", **counts, "born": 5, "judged": 4, "passed": 3}
+    unknown = {"operator": "da<re", **counts, "born": 2, "judged": 1, "mean_rank": None}
+    credit = [unknown, others, {"operator": "x<y", **counts, "born": 1}]
+    page = render("evolution.html.j2", credit=credit, grace_period=8.0, born=[])
     assert "So far 5 were judged and 3 passed. No child judged yet: x&lt;y (1)." in page
     assert page.count("<tr>") == 3
     assert "da&lt;re" in page
@@ -42,13 +45,12 @@ def test_attempts_are_counted_by_verdict() -> None:
         "reasons": ["solved", "wrong", "unparsable"],
         "solve_rate": 1 / 3,
     }
-    page = task_cards.hardest([task], "", Code())
+    page = task_cards.card(Code(), task)
     assert "33% solved" in page
     for chip in ("✓ 1 solved", "✗ 1 wrong", "✗ 1 unparsable"):
         assert chip in page
     assert "nothing that parses" in page
-    assert "No attempt is recorded" in task_cards.hardest([{}], "", Code())
-    assert "Nobody did." in task_cards.hardest([], "Nobody did.", Code())
+    assert "No attempt is recorded" in task_cards.card(Code(), {})
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
@@ -58,12 +60,13 @@ def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
         {"step": step, "child": child, "operator": "dare"}
         for step, child in ((5, "student_0"), (9, "student_1"))
     ]
-    page = run_tables.member_table(metrics, births)
+    first, second = run_tables.members_now(metrics, births)
+    results = ("reward", "valid_frac", "solve_rate", "unplayed")
+    assert [first[key] for key in results] == [0.25, 0.5, 0.75, False]
+    assert [second[key] for key in results] == [None, None, None, True]
+    page = render("members.html.j2", members_now=[first, second])
     assert [page.count(shown) for shown in ("+0.25", "50%", "75%")] == [1, 1, 1]
     assert 'student_1 <span class="unplayed">unplayed</span>' in page
-    assert page.count('class="unplayed"') == 1
-    assert "Unplayed: born at the end of the last step." in page
-    assert "Unplayed" not in run_tables.member_table(metrics, births[:1])
 
 
 def test_totals_per_member() -> None:
@@ -98,8 +101,9 @@ def test_credit_is_what_the_run_noted_at_its_last_replacement() -> None:
         },
         {"step": 11, "evolution/replaced": 0},
     ]
+    counts = {"alive": 0.0, "judged": 0.0, "passed": 0.0}
     assert run_tables.operator_credit(tidy(lines)) == [
-        {"operator": "ties", "born": 3.0},
-        {"operator": "dare", "born": 2.0, "passed": 1.0},
+        {"operator": "ties", **counts, "born": 3.0},
+        {"operator": "dare", **counts, "born": 2.0, "passed": 1.0},
     ]
     assert run_tables.operator_credit(tidy(lines[2:])) == []

@@ -39,13 +39,6 @@ def test_rollouts_are_compared_in_one_run(tmp_path: Path) -> None:
     assert (told["push_seconds"] is None) == (told["vllm"] is False)
 
 
-def test_shared_prompts_are_timed_both_ways(tmp_path: Path) -> None:
-    words = "--shape nano --prompts 3 --prompt 20 --tokens 4 --rounds 2"
-    (told,) = result(tmp_path, "shared_prompts.py", *words.split())
-    assert all(0 < told[what]["ratio"] < 5 for what in ("sampling", "update"))
-    assert all(len(told[what]["ratios"]) == 2 for what in ("sampling", "update"))
-
-
 def gpu(tmp_path: Path, *words: str) -> dict[str, Any]:
     small = "--shape small --device cpu --rows 16 --prompt 12 --tokens 4 --rank 2 --repeats 1"
     return result(tmp_path, "gpu.py", *small.split(), "--longest", "96", *words)
