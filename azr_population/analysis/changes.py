@@ -139,7 +139,7 @@ class Tile(NamedTuple):
         return f"{self.metric.title}{role}: {ends}, {self.words}"
 
     def _figure(self, value: float) -> str:
-        return figure(value, "percent" if self.metric.percent else "number")
+        return figure(value, self.metric.percent)
 
     @property
     def path(self) -> str:

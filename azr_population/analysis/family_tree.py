@@ -174,7 +174,7 @@ def _kin(people: Sequence[Individual]) -> dict[int, str]:
 def _fate(person: Individual, last: int) -> str:
     if person.died is None:
         return "alive, has not played yet" if person.born == last and last else "alive"
-    fitness = "" if person.fitness is None else f", fitness {figure(person.fitness, 'number')}"
+    fitness = "" if person.fitness is None else f", fitness {figure(person.fitness, False)}"
     return f"replaced at step {person.died}{fitness}"
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -19,8 +20,6 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.records import Record, by_number, domain_of
 
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
-_OTHER_ROLE = {"solve_rate": "teacher", "mu": "student"}
-"""Not drawn: a teacher's solve rate is that of its students, and the students' mean mu is 25."""
 _UNDRAWN = {"time/step", *_EVALS}
 """Shown elsewhere."""
 BARS, REASONS = 50, 7
@@ -28,42 +27,38 @@ BARS, REASONS = 50, 7
 
 
 class ReportFigures:
-    """The charts of each section of the page, and what does not move in a sentence each."""
+    """The charts of each section of the page, and what does not change in a sentence each."""
 
     def __init__(self, table: pd.DataFrame, events: Sequence[int], steps: int) -> None:
         self._table, self._events, self._steps = table, events, steps
         self.figures: dict[str, list[Markup]] = {}
         self.constant: dict[str, list[str]] = {}
 
-    def add_metrics(self, domain: Domain) -> None:
+    def add_all(self, domain: Domain) -> None:
         """A chart for each metric that is drawn and recorded; the evals share one."""
         rows = self._table[self._table["metric"].isin(_EVALS) & self._table["role"].isna()]
-        evals = rows.assign(series=rows["metric"].map(_EVALS), member=None)
-        evals = pd.concat([evals[evals["series"] == name] for name in _EVALS.values()])
-        best = "best member: larger populations get lucky more often" if len(rows) else ""
-        self._add(
-            "skill",
-            "Held-out tasks",
-            f"greedy; {best}",
-            evals,
-            percent=True,
-            dashes=True,
-            colours=dict.fromkeys(_EVALS.values(), charts.ROLES["student"]),
+        rows = _in_order(
+            rows.assign(series=rows["metric"].map(_EVALS), member=None), _EVALS.values()
         )
+        note = "greedy; best member: larger populations get lucky more often"
+        colours = dict.fromkeys(_EVALS.values(), charts.ROLES["student"])
+        self._add("skill", "Held-out tasks", note, rows, percent=True, dashes=True, colours=colours)
         for metric in metrics_for([domain]):
             if metric.section and metric.name not in _UNDRAWN:
                 self._add_metric(metric)
+        self._add_refusals()
+        self._add_hyperparameters()
+        self._add_times()
 
     def _add_metric(self, metric: Metric) -> None:
         rows = self._table[self._table["metric"] == metric.name]
-        if metric.name in _OTHER_ROLE:
-            other = (rows["role"] == _OTHER_ROLE[metric.name]) & rows["member"].isna()
-            rows = rows[~other] if rows["role"].nunique() > 1 else rows
+        # The students' mean mu is 25, and a teacher's solve rate is that of its students.
+        if metric.name == "mu" and rows["role"].nunique() > 1:
+            rows = rows[(rows["role"] != "student") | rows["member"].notna()]
         if metric.name == "solve_rate" and rows["role"].nunique() > 1:
             rows = rows[rows["role"] != "teacher"]
         alone = rows.groupby("role")["member"].transform("nunique") == 1
         rows = rows[~(alone & rows["member"].notna())]
-        series = rows["role"].fillna("mean")
         note = metric.about
         if metric.name == "mu":
             note = "TrueSkill; the students' mean is 25 by definition, so a teacher's is relative"
@@ -71,7 +66,7 @@ class ReportFigures:
             metric.section,
             metric.title,
             note,
-            self._in_pieces(rows.assign(series=series)),
+            self._in_pieces(rows.assign(series=rows["role"].fillna("mean"))),
             percent=metric.percent,
             unit=metric.unit if not metric.percent else "",
             smooth=not metric.is_eval and metric.reduce != "last",  # coverage only grows
@@ -86,63 +81,52 @@ class ReportFigures:
 
     def _in_pieces(self, rows: pd.DataFrame) -> pd.DataFrame:
         """A member's line is broken where the individual in its slot was replaced."""
-        generation = self._table[self._table["metric"] == "generation"]
+        generation = self._table[self._table["metric"] == "generation"].dropna(subset=["member"])
         pieces = generation.rename(columns={"value": "piece"})[["step", "member", "piece"]]
         if not len(pieces):
             return rows
         # At its birth a child's generation is recorded, and the results are the replaced one's.
         pieces = pieces.assign(step=pieces["step"] + 1)
-        joined = rows.merge(pieces.dropna(subset=["member"]), on=["step", "member"], how="left")
+        joined = rows.merge(pieces, on=["step", "member"], how="left")
         return joined.assign(piece=joined["piece"].fillna(0))
 
-    def add_refusals(self) -> None:
-        """Why proposals were refused, as shares of all proposals."""
+    def _add_refusals(self) -> None:
+        """Why proposals were refused, as shares of all proposals, over at most `BARS` bars."""
         rows = self._table[self._table["metric"].str.startswith("reason/")]
-        if not len(rows):
-            return
-        rows = rows.assign(reason=rows["metric"].str.removeprefix("reason/"))
-        steps = rows["step"].drop_duplicates().sort_values()
-        stride = math.ceil(len(steps) / BARS) or 1
-        bar = dict(zip(steps, range(len(steps)), strict=True))
-        rows = rows.assign(bar=rows["step"].map(bar) // stride)
-        common = rows[rows["reason"] != "ok"].groupby("reason")["value"].sum()
-        names = list(common[common > 0].sort_values(ascending=False).index)
+        reasons = rows["metric"].str.removeprefix("reason/").str.replace("_", " ")
+        counts = rows.assign(reason=reasons).pivot_table(
+            "value", "step", "reason", "sum", fill_value=0.0
+        )
+        bars = np.arange(len(counts)) // (math.ceil(len(counts) / BARS) or 1)
+        proposed = counts.sum(axis=1).groupby(bars).sum()
+        refused = counts.drop(columns="ok", errors="ignore")
+        names = list(refused.columns[refused.sum() > 0])
+        names.sort(key=lambda name: -refused[name].sum())
         if len(names) > REASONS:
-            names = names[: REASONS - 1]
-            other = ~rows["reason"].isin([*names, "ok"])
-            rows.loc[other, "reason"] = "other"
-            names.append("other")
-        edges = rows.groupby("bar")["step"].agg(["min", "max"])
-        proposed = rows.groupby("bar")["value"].sum()
-        counts = rows.groupby(["bar", "reason"])["value"].sum()
-        shares = [
-            (edges["min"][at], edges["max"][at], name.replace("_", " "), share)
-            for at in edges.index
-            for name in names
-            if (share := counts.get((at, name), 0.0) / (proposed[at] or 1.0))
-        ]
-        if shares:
-            frame = pd.DataFrame(shares, columns=["first", "last", "series", "value"])
-            order = [name.replace("_", " ") for name in names]
-            frame = pd.concat([frame[frame["series"] == name] for name in order])
-            self._append(
-                "proposing",
-                embed(charts.stacked(frame), "Refused proposals by reason", "share of all", "wide"),
+            refused["other"] = refused[names[REASONS - 1 :]].sum(axis=1)
+            names = [*names[: REASONS - 1], "other"]
+        shares = refused[names].groupby(bars).sum().div(proposed.replace(0.0, 1.0), axis=0)
+        steps = counts.index.to_series().groupby(bars).agg(["min", "max"])
+        frame = steps.set_axis(["first", "last"], axis=1).join(shares)
+        frame = frame.melt(["first", "last"], var_name="series")
+        frame = frame[frame["value"] > 0]
+        if len(frame):
+            figure = embed(
+                charts.stacked(frame), "Refused proposals by reason", "share of all", "wide"
             )
+            self._append("proposing", figure)
 
-    def add_times(self) -> None:
+    def _add_times(self) -> None:
         """Seconds of a step by phase, without those of less than 1%."""
-        rows = self._table[
-            self._table["metric"].str.startswith("time/") & (self._table["metric"] != "time/step")
-        ]
-        totals = rows.groupby("metric")["value"].sum().sort_values(ascending=False)
-        phases = totals[totals >= 0.01 * totals.sum()].index[:6]
-        rows = pd.concat([rows[rows["metric"] == name] for name in phases]) if len(phases) else rows
+        rows = self._table[self._table["metric"].str.startswith("time/")]
         rows = rows.assign(series=rows["metric"].str.removeprefix("time/"), member=None)
+        rows = rows[rows["series"] != "step"]
+        totals = rows.groupby("series")["value"].sum().sort_values(ascending=False)
+        rows = _in_order(rows, totals[totals >= 0.01 * totals.sum()].index[:6])
         note = "by phase; those of less than 1% are left out"
         self._add("training", "Seconds per step", note, rows, unit="s", dashes=True)
 
-    def add_hyperparameters(self) -> None:
+    def _add_hyperparameters(self) -> None:
         """Where they evolve: each member's over time."""
         titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
         for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
@@ -161,12 +145,10 @@ class ReportFigures:
         if not len(rows):
             return
         if rows["value"].nunique() == 1:
-            kind = "percent" if how.get("percent") else "number"
-            value = figure(float(rows["value"].iloc[0]), kind)
+            value = figure(float(rows["value"].iloc[0]), bool(how.get("percent")))
             self.constant.setdefault(section, []).append(f"{title}: {value} throughout.")
             return
         columns = [name for name in ("step", "series", "member", "value", "piece") if name in rows]
-        how.setdefault("colours", None)
         chart = charts.curves(rows[columns], events=self._events, steps=self._steps, **how)
         self._append(section, embed(chart, title, note))
 
@@ -174,42 +156,43 @@ class ReportFigures:
         self.figures.setdefault(section, []).append(figure)
 
 
+def _in_order(rows: pd.DataFrame, series: Iterable[str]) -> pd.DataFrame:
+    """The rows of these series, one after the other."""
+    return pd.concat([rows[:0], *(rows[rows["series"] == name] for name in series)])
+
+
 def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     """The solve rate of each student at each teacher's tasks, the mean over its valid tasks;
     nothing without matches."""
     rows = [
-        (teacher, student, match.get("valid") or 0.0, match.get("solve_rate"))
+        (teacher, student, match.get("valid") or 0.0, match.get("solve_rate"), 1)
         for match in matches
         if (teacher := match.get("teacher")) != (student := match.get("student"))
         if teacher and student
     ]
-    frame = pd.DataFrame(rows, columns=["row", "column", "tasks", "rate"])
-    frame["rate"] = frame["rate"].astype(float)
+    frame = pd.DataFrame(rows, columns=["row", "column", "tasks", "rate", "count"])
     if not len(frame):
         return Markup()
-    frame = frame.assign(solved=frame["tasks"] * frame["rate"], count=1)
+    frame["rate"] = frame["rate"].astype(float)
+    frame["solved"] = frame["tasks"] * frame["rate"]
     frame["tasks"] = frame["tasks"].where(frame["rate"].notna(), 0.0)
-    sides = {side: sorted(frame[side].unique(), key=by_number) for side in ("row", "column")}
+    sides = [sorted(frame[side].unique(), key=by_number) for side in ("row", "column")]
     both = pd.concat([frame, frame.assign(row="all")])
     both = pd.concat([both, both.assign(column="all")])
     sums = both.groupby(["row", "column"])[["count", "tasks", "solved"]].sum()
-    sums = sums.assign(value=sums["solved"] / sums["tasks"].where(sums["tasks"] > 0))
-    order = pd.MultiIndex.from_product([[*sides["row"], "all"], [*sides["column"], "all"]])
-    all_matches = (
-        sums.reindex(order).dropna(subset=["count"]).rename_axis(["row", "column"]).reset_index()
-    )
+    sums["value"] = sums["solved"] / sums["tasks"].where(sums["tasks"] > 0)
+    order = pd.MultiIndex.from_product([[*names, "all"] for names in sides])
+    order = order.set_names(["row", "column"])
+    cells = sums.reindex(order).dropna(subset=["count"]).reset_index()
     for side in ("row", "column"):
-        all_matches[side] = all_matches[side].str.replace(r"^(\w)\w*_(\d+)$", _short, regex=True)
+        short = cells[side].str.extract(r"^(\w)\w*_(\d+)$")
+        cells[side] = (short[0].str.upper() + short[1]).fillna(cells[side])
     slots = " T2 is a slot: games of replaced members are included." if replaced else ""
     note = (
         "Share of a teacher's valid tasks (row) that a student (column) solved, and their matches."
     )
-    chart = charts.heatmap(all_matches[["row", "column", "value", "count"]], counts="matches")
+    chart = charts.heatmap(cells[["row", "column", "value", "count"]], counts="matches")
     return embed(chart, "Match-ups", note + slots)
-
-
-def _short(match: Any) -> str:
-    return f"{match[1].upper()}{match[2]}"
 
 
 def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
@@ -221,22 +204,20 @@ def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
         return {"missing": "No task was placed in the problem space.", "figures": []}
     counts = tasks["cell"].value_counts()
     first = tasks.drop_duplicates("cell").set_index("cell")
-    rows = []
-    for cell, values in enumerate(space.unscale(space.archive)):
-        bounds = {
-            descriptor.name: (descriptor.low, descriptor.high) for descriptor in space.descriptors
-        }
-        centroid = dict(zip(bounds, map(float, values), strict=True))
-        scaled = {k: (centroid[k] - low) / (high - low) for k, (low, high) in bounds.items()}
-        panel = max(range(len(space.panels)), key=lambda at: centroid[space.panels[at]])
-        met: tuple[Any, ...] = (None, None, 0, "", "")
-        if cell in first.index:
-            step, member, program = first.loc[cell, ["step", "teacher", "program"]]
-            words = space.words(centroid)
-            met = (step, member or None, int(counts[cell]), words, cut(program)[:300])
-        rows.append((panel, *(scaled[name] for name in space.axes), *met))
-    columns = ["panel", "x", "y", "step", "member", "tasks", "kind", "program"]
-    frame = pd.DataFrame(rows, columns=columns)
+    centroids = space.unscale(space.archive)
+    places = pd.DataFrame(centroids, columns=[one.name for one in space.descriptors])
+    frame = pd.DataFrame({"panel": places[list(space.panels)].to_numpy().argmax(axis=1)})
+    for name, column in zip(("x", "y"), space.axes, strict=True):
+        bounds = next(one for one in space.descriptors if one.name == column)
+        frame[name] = (places[column] - bounds.low) / (bounds.high - bounds.low)
+    frame["step"] = first["step"].reindex(frame.index)
+    frame["member"] = first["teacher"].replace("", None).reindex(frame.index)
+    frame["tasks"] = counts.reindex(frame.index).fillna(0).astype(int)
+    frame["kind"] = [
+        space.words(row) if cell in first.index else "" for cell, row in places.iterrows()
+    ]
+    programs = first["program"].map(lambda program: cut(program)[:300])
+    frame["program"] = programs.reindex(frame.index).fillna("")
     last = max(last, int(frame["step"].max()))
     low, high = (str(end) for end in space.ends)
     panels = []

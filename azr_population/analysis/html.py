@@ -122,9 +122,9 @@ def highlighted(source: str) -> Markup:
     return Markup("").join(parts)
 
 
-def figure(value: float, kind: str) -> str:
-    """A `percent` or another `number` in a few digits: `8.4%`, `31%`, `0.125`, `12,345`."""
-    value, unit = (100.0 * value, "%") if kind == "percent" else (value, "")
+def figure(value: float, percent: bool) -> str:
+    """A number in a few digits: `8.4%`, `31%`, `0.125`, `12,345`."""
+    value, unit = (100.0 * value, "%") if percent else (value, "")
     size = abs(value)
     if size >= 1e15:
         return f"{value:.1e}{unit}"
@@ -186,7 +186,7 @@ def _templates() -> Environment:
         finalize=lambda value: value if isinstance(value, Markup) else shown(value),
     )
     environment.filters |= {"show": show, "duration": duration}
-    environment.filters["percent"] = lambda value: figure(value, "percent")
+    environment.filters["percent"] = lambda value: figure(value, percent=True)
     environment.filters["code"] = highlighted
     return environment
 

@@ -100,10 +100,7 @@ def _page(run: RunDirectory) -> str:
     opening_title, opening = _opening(run, chosen, domain)
     members = run_tables.member_roles(table)
     drawn = figures.ReportFigures(table, [row["step"] for row in born], max(planned or 0, last))
-    drawn.add_metrics(domain)
-    drawn.add_refusals()
-    drawn.add_hyperparameters()
-    drawn.add_times()
+    drawn.add_all(domain)
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
         "report.html.j2",
