@@ -1,4 +1,4 @@
-"""What a user is told: `with refuses("population.teachers"):`, or the one line of a command."""
+"""Assertions on refusals: `with refuses("population.teachers"):`, or the one line of a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,7 +3,6 @@ import os
 import pytest
 from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.files import read_json, refuse_unplain, replacing_folder, write_atomically
 
 
@@ -76,12 +75,11 @@ def test_links_are_found_where_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"{", "is damaged"), (b"\xff", "is not UTF-8"), (b"[" * 100_000, "nested too deep")],
+    "content", [b"{", b"\xff", b"[" * 100_000], ids=["damaged", "not UTF-8", "too deep"]
 )
-def test_json_that_cannot_be_read(tmp_path, content, words):
+def test_json_that_cannot_be_read(tmp_path, content):
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(UserError, match=words):
+    with refuses("a.json"):
         read_json(tmp_path / "a.json")
-    with pytest.raises(UserError, match="is missing"):
+    with refuses("b.json"):
         read_json(tmp_path / "b.json")

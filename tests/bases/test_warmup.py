@@ -102,7 +102,7 @@ def test_another_setting_or_a_damaged_state_is_refused(model, tokenizer, tmp_pat
     with refuses("--out"):
         warm_up(load(), tokenizer, tmp_path, other, log=str)
     (tmp_path / STATE).write_bytes(b"PK")
-    with pytest.raises(UserError, match=r"damaged; remove the folder"):
+    with pytest.raises(UserError):
         warm_up(load(), tokenizer, tmp_path, SHORT, log=str)
 
 

@@ -48,7 +48,7 @@ def test_without_a_network_it_says_what_to_type(offline):
 )
 def test_what_cannot_be_a_name_is_looked_for_as_a_folder_only(path, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", None)
-    with pytest.raises(UserError, match="is not a folder"):
+    with pytest.raises(UserError):
         base_folder(path)
 
 

@@ -57,7 +57,7 @@ def test_pushed_members_are_found_to_be_the_learners_and_others_are_named(pair):
 def test_the_bare_base_is_checked_too_and_nan_is_no_agreement(pair, error):
     learner, rollout, canary = pair
     rollout.error = error
-    with pytest.raises(UserError, match="does not serve the bare base"):
+    with pytest.raises(UserError, match="bare base"):
         canary.check(rollout, learner, [])
 
 

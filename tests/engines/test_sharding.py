@@ -45,5 +45,5 @@ def test_a_sampler_on_the_learners_own_base_is_refused(key: str) -> None:
 
 
 def test_a_model_without_blocks_is_refused() -> None:
-    with pytest.raises(UserError, match="Linear does not name its blocks"):
+    with pytest.raises(UserError, match="Linear"):
         shard_base(torch.nn.Linear(2, 2), "cpu")

@@ -13,7 +13,6 @@ import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.evals.benchmarks import BENCHMARKS, find_benchmarks, read_benchmark
 from azr_population.evals.prompts import TEMPLATES, find_template
 
@@ -106,7 +105,7 @@ def test_an_empty_file_a_torn_archive_and_a_repeated_id(tmp_path):
         ("humaneval_plus", "HumanEvalPlus"),
         ("livecodebench", "test"),
     ):
-        with pytest.raises(UserError, match=file):
+        with refuses(file):
             read(name, tmp_path)
 
 

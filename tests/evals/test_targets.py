@@ -50,7 +50,7 @@ def test_a_peft_folder_and_a_base(tmp_path):
 
 
 def test_what_cannot_be_asked(tmp_path, played):
-    with pytest.raises(UserError, match=str(tmp_path)):
+    with refuses(str(tmp_path)):
         find_targets(tmp_path)
     (played / "members/student_1/adapter_model.safetensors").unlink()
     with refuses("student_1"):
@@ -58,7 +58,7 @@ def test_what_cannot_be_asked(tmp_path, played):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "config.yaml").write_text("seed: 1\n")
-    with pytest.raises(UserError, match="no member"):
+    with pytest.raises(UserError):
         find_targets(empty)
 
 

@@ -160,7 +160,7 @@ def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
     other.begin_step(2)
     pairs = [[(m.teacher.name, m.student.name) for m in p.matches] for p in (first, other)]
     assert pairs[0] == pairs[1] and other.state() == first.state()
-    with pytest.raises(UserError, match="resume with the same population"):
+    with pytest.raises(UserError):
         population(2, 2).load_state(first.state())
 
 

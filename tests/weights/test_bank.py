@@ -12,7 +12,6 @@ from tiny_models import gpt2, qwen2
 from torch import nn
 from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
 
-from azr_population.errors import UserError
 from azr_population.weights import routing
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.bank import Bank
@@ -190,7 +189,7 @@ def test_the_base_keeps_its_state_dict() -> None:
 def test_targets_that_do_not_exist_are_named_with_those_that_do() -> None:
     with refuses("query_key"):
         Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
-    with pytest.raises(UserError, match="no linear layer at all"):
+    with refuses("target_modules"):
         Bank(nn.Embedding(3, 3), LoraSpec(), 2)
 
 
@@ -235,7 +234,7 @@ def misfits(adapter: Adapter) -> dict[str, Adapter]:
 def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what: str) -> None:
     bank = bank_of(qwen2())
     before = bank.read(2)
-    with pytest.raises(UserError, match=what):
+    with refuses(what):
         bank.write(2, misfits(bank.read(0))[what])
     after = bank.read(2)
     assert all(torch.equal(before.factors[n].A, after.factors[n].A) for n in bank.names)

@@ -71,15 +71,15 @@ def test_a_sequence_is_one_operator_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "culprit"),
     [
-        ("full_gaussian+dare", "only come first"),
-        ("full_gaussian+full_gaussian", "only once"),
-        ("dare+nonsense", "operator=nonsense is unknown"),
+        ("full_gaussian+dare", "dare"),
+        ("full_gaussian+full_gaussian", "full_gaussian"),
+        ("dare+nonsense", "nonsense"),
     ],
 )
-def test_sequences_that_make_no_sense(name: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_sequences_that_make_no_sense(name: str, culprit: str) -> None:
+    with refuses(culprit):
         get_operator(name)
 
 
@@ -143,16 +143,16 @@ def test_step_sizes_adapt_log_normally_and_only_when_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mix", "options", "message"),
+    ("mix", "options", "culprit"),
     [
-        ({"dares": 0.0}, {}, "did you mean dare"),
-        ({}, {"dares": {}}, "did you mean dare"),
-        ({}, {"dare": {"q": 1.0}}, "its options: p"),
-        ({"svd_subspace": 1.0}, {"svd_subspace": {"k": 4.0}}, r"k=4 must be .* 1\.\.3 \(rank 4\)"),
-        ({"extrapolative": 1.0}, {"extrapolative": {"eta_min": 2.0}}, "above eta_max"),
+        ({"dares": 0.0}, {}, "dares"),
+        ({}, {"dares": {}}, "dares"),
+        ({}, {"dare": {"q": 1.0}}, "q"),
+        ({"svd_subspace": 1.0}, {"svd_subspace": {"k": 4.0}}, "k=4"),
+        ({"extrapolative": 1.0}, {"extrapolative": {"eta_min": 2.0}}, "eta_min"),
     ],
 )
-def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, culprit: str) -> None:
+    with refuses(culprit):
         dry_run(mix, options, rank=4)
     dry_run({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)

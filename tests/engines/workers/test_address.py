@@ -9,6 +9,7 @@ from azr_population.errors import UserError
 pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
 pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
 from azr_population.engines.workers.local_group import check_reachable
+from tests.refusals import refuses
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
@@ -16,14 +17,12 @@ def test_an_address_where_nobody_answers_is_told_at_once(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         check_reachable(f"{scheme}127.0.0.1:{port}")
-    with pytest.raises(
-        UserError, match=rf"RAY_ADDRESS={scheme}127\.0\.0\.1:{port}: no Ray answers"
-    ):
+    with pytest.raises(UserError, match=rf"RAY_ADDRESS={scheme}127\.0\.0\.1:{port}"):
         check_reachable(f"{scheme}127.0.0.1:{port}")
 
 
 def test_a_port_that_cannot_be_is_told() -> None:
-    with pytest.raises(UserError, match="no Ray answers"):
+    with refuses("RAY_ADDRESS"):
         check_reachable("127.0.0.1:99999999")
 
 

@@ -6,7 +6,6 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.errors import UserError
 from azr_population.hosts.local.plan import plan
 from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
@@ -136,18 +135,17 @@ def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "culprit"),
     [
-        (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
-        (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
+        (["base=hf", "base.path={tmp}"], "{tmp}"),
+        (["base=smollm2", "base.path=./none"], "azr-population base smollm2"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
-        (["engine.max_proposal_tokens=500"], "context of 512"),
+        (["engine.max_proposal_tokens=500"], "512"),
     ],
 )
-def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):
-    with pytest.raises(UserError, match=said) as caught:
+def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, culprit):
+    with refuses(culprit.format(tmp=tmp_path)):
         plan(load_config([text.format(tmp=tmp_path) for text in overrides]))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_folder_that_is_in_use_is_named_and_the_plan_printed(tmp_path):
