@@ -165,8 +165,10 @@ def _measure(
     targets = TARGETS.get(format, {})
     print_table(figures, targets, f"{folder.name}, {tasks} proposals per type, 95% intervals")
     if out:
-        by_type = {str(type): row.to_json() for type, row in figures.items()}
-        out.write_text(json.dumps(by_type, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(
+            figures, indent=1, default=lambda e: dict(mean=e.mean, low=e.low, high=e.high)
+        )
+        out.write_text(text + "\n", encoding="utf-8")
     return 1 if missed(figures, targets) else 0
 
 

@@ -69,24 +69,18 @@ _OF_CODE = frozenset(map(str, TaskType))
 SOLVE_WEIGHT = 2.0
 """Of a token of an answer in the loss; 1 of a proposal's. Answers are short."""
 _CHUNK = 250
-"""Groups that a child makes before it is replaced."""
-_DEADLINE = 120.0
-"""Processor seconds."""
+"""Groups that a child makes at a time."""
 
 
 def from_grammar(
     seed: int, format: str, start: int = 0, domain: str = "code"
 ) -> Iterator[tuple[int, list[DemonstrationSet]]]:
     """Chunks of groups without end, each with its number, from chunk `start` on; the same for the
-    same seed. They are made ahead, in a child process that is killed when it overruns."""
+    same seed. They are made ahead in a child process."""
     make = (
         partial(_chunk, seed, format) if domain == "code" else partial(_drawn, seed, format, domain)
     )
-    numbers = count(start)
-    while True:
-        ahead = [next(numbers) for _ in range(64)]
-        for number, groups in zip(ahead, in_children(make, ahead, 1, _DEADLINE), strict=True):
-            yield number, groups or []
+    return enumerate(in_children(make, count(start)), start)
 
 
 def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[DemonstrationSet]:

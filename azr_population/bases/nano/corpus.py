@@ -7,7 +7,6 @@ later. Every program whose hash falls into the held-out bucket is left out for t
 """
 
 import ast
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,12 +17,11 @@ from azr_population.bases.nano.grammar import Grammar, Written
 from azr_population.bases.nano.tail import SHARES, Construct, TailGrammar, draw_construct
 from azr_population.domains.code.formats import CODE_F_INPUTS, IN, NanoFormat
 from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.domain import is_held_out
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 
-HELD_OUT_SHARE = 0.02
 CHUNK = 4000
-_DEADLINE = 120.0
 _PAIRS = 10
 _DULL = frozenset({"0", "1", "2", "-1", "[]", "''"})
 """Outputs that a guess gets right too often; most pairs with them are left out of proposals."""
@@ -58,12 +56,6 @@ class Example:
     pairs: tuple[tuple[str, str], ...]
     failed: int = 0
     """Arguments that it was tried on in vain."""
-
-
-def is_held_out(program: str) -> bool:
-    """Whether the program belongs to the eval: never in the corpus. A stable 2% of all texts."""
-    digest = hashlib.sha256(program.encode()).digest()
-    return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
 
 
 def draw_example(
@@ -165,21 +157,9 @@ def generate(
     strict: bool = False,
     tail: bool = False,
 ) -> Iterator[list[str]]:
-    """The documents of several chunks, made in killed children. A chunk that overran is skipped.
-    Raises RuntimeError: three chunks in a row gave nothing, so the fault is not a program's."""
-    lost = 0
+    """The documents of several chunks, made ahead in child processes."""
     make = partial(documents, seed, size=size, strict=strict, tail=tail)
-    for texts in in_children(make, chunks, workers, _DEADLINE):
-        if texts is not None:
-            lost = 0
-            yield texts
-            continue
-        lost += 1
-        if lost == 3:
-            raise RuntimeError(
-                f"three corpus chunks of {size} documents in a row died or took over "
-                f"{_DEADLINE:.0f} s; what the children printed says why"
-            )
+    return in_children(make, chunks, workers)
 
 
 EOS = "<eos>"

@@ -1,20 +1,18 @@
-"""Run our own generated programs in a child process that is killed when it overruns.
+"""Our own generated programs, executed in this process or made ahead in others.
 
-For programs of the grammar only, which end by construction; the deadline and the limits catch what
-the construction missed. Model-written programs go to `azr_population.referee`.
+For programs of the grammar only, which end by construction. Programs that models write are run by
+`azr_population.referee`.
 """
 
 import multiprocessing
-import resource
+import signal
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 MAX_VALUE_CHARS = 48
-_MEMORY_BYTES = 2**30
-_PATIENCE = 10.0
-"""Wall-clock seconds for each processor second: on a busy machine a child has to wait too."""
 
 
 def run_function(source: str, arguments: list[str]) -> list[str | None]:
@@ -39,52 +37,23 @@ def run_function(source: str, arguments: list[str]) -> list[str | None]:
     return values
 
 
-def in_children(
-    function: Callable[[int], T], jobs: Iterable[int], workers: int, deadline: float
-) -> Iterator[T | None]:
-    """`function(job)` for each job, each in a child process of its own, in order of the jobs.
-
-    None where a child died or used up the deadline (processor seconds). `function` must be
-    picklable.
-    """
-    context = multiprocessing.get_context("spawn")
-    waiting = list(jobs)[::-1]
-    running: list[tuple[Any, Connection]] = []
-
-    def start() -> None:
-        while waiting and len(running) < workers:
-            receiver, sender = context.Pipe(duplex=False)
-            child = context.Process(
-                target=_child, args=(function, waiting.pop(), deadline, sender), daemon=True
-            )
-            child.start()
-            sender.close()
-            running.append((child, receiver))
-
+def in_children(function: Callable[[int], T], jobs: Iterable[int], workers: int = 1) -> Iterator[T]:
+    """`function(job)` of each job in order, made ahead in child processes. `function` must be
+    picklable, and `jobs` may be endless."""
+    pool = ProcessPoolExecutor(
+        workers,
+        multiprocessing.get_context("spawn"),
+        # Ctrl-C is for the parent, which finishes its step.
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    ahead: deque[Any] = deque()
     try:
-        start()
-        while running:
-            child, receiver = running.pop(0)
-            result = None
-            try:
-                if receiver.poll(_PATIENCE * deadline):
-                    result = receiver.recv()
-            except EOFError:
-                result = None
-            child.kill()
-            child.join()
-            receiver.close()
-            start()  # the next one works while the caller uses this result
-            yield result
+        for job in jobs:
+            ahead.append(pool.submit(function, job))
+            if len(ahead) > workers:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
     finally:
-        for child, receiver in running:
-            child.kill()
-            child.join()
-            receiver.close()
-
-
-def _child(function: Callable[[int], Any], job: int, deadline: float, sender: Connection) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (int(deadline) + 1, int(deadline) + 2))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    sender.send(function(job))
-    sender.close()
+        pool.shutdown(wait=False, cancel_futures=True)

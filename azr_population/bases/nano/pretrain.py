@@ -1,6 +1,6 @@
 """Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/sft_trainer.py`.
 
-The corpus is made on the fly by killed children, so every document is new. A build is reproducible
+The corpus is made on the fly in child processes, so every document is new. A build is reproducible
 (same seed, machine, threads and versions) when its token budget ends it; one that its minutes end
 has seen as much as the machine could do in that time.
 """
@@ -94,7 +94,7 @@ class BuildRecipe:
     betas: tuple[float, float] = (0.9, 0.95)
     max_grad_norm: float = 1.0
     chunk: int = corpus.CHUNK
-    """Documents that a child makes before it is replaced."""
+    """Documents that a child makes at a time."""
     shuffle: int = 2048
     """Documents in the buffer that mixes what the corpus yields."""
 

@@ -1,8 +1,6 @@
 import ast
 from random import Random
 
-import pytest
-
 from azr_population.bases.nano import corpus
 from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.grammar import Grammar
@@ -86,9 +84,3 @@ def test_propose_documents_parse_as_proposals():
             assert set(proposal.inputs) <= {arguments for arguments, _ in example.pairs}
             parsed += 1
         assert parsed > 5
-
-
-def test_a_corpus_that_cannot_be_made_is_an_error(monkeypatch):
-    monkeypatch.setattr(corpus, "in_children", lambda *args: iter([None] * 3))
-    with pytest.raises(RuntimeError, match="three corpus chunks"):
-        list(corpus.generate(1, [0, 1, 2]))
