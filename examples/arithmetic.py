@@ -16,7 +16,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
-from azr_population.domains.domain import Domain, Rules, Verdict
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.domain import Domain, Verdict
+from azr_population.domains.format import Format
 from azr_population.domains.metric import Metric
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee
@@ -25,13 +27,12 @@ from azr_population.registry import Registry
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-class Sums:
+class Sums(Format):
     """`return n` is the prompt; ` + 3<in>7` makes it 7 + 3."""
 
     chat: ClassVar[bool] = False
-
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        return "<PO>def f(n):\n    return n"
+    PROPOSE: ClassVar[Mapping[str, str]] = {"calculate": "<PO>def f(n):\n    return n"}
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {"calculate": (16, 16)}
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         match = re.fullmatch(r" ([-+*]) (\d+)<in>(-?\d+)", text)
@@ -54,9 +55,6 @@ class Sums:
     def write_answer(self, task: Task) -> str:
         return task.outputs[0]
 
-    def max_new_tokens(self, type: str, phase: str) -> int:
-        return 16
-
 
 class Arithmetic(Domain):
     """Sums, differences and products of whole numbers."""
@@ -67,7 +65,7 @@ class Arithmetic(Domain):
     measures = (Metric("digits", "Digits", "per task", "digits", section="complexity"),)
 
     def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         refuse = self.rules if rules.reject is None else rules.reject
         return [self._judge(proposal, "trivial" in refuse) for proposal in proposals]

@@ -9,8 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.format import Format
 from azr_population.domains.metric import Metric
 from azr_population.domains.space import Space
@@ -18,21 +19,6 @@ from azr_population.domains.task import ParsedProposal, Task, texts_in
 from azr_population.errors import UserError
 from azr_population.referee import Reason, Referee
 from azr_population.registry import Registry
-
-
-class Rules(Protocol):
-    """What a run lets a task be; its `task` group has these fields."""
-
-    @property
-    def reject(self) -> Sequence[str] | None:
-        """Names of the domain's rules; None: all of them."""
-        ...
-
-    @property
-    def max_program_chars(self) -> int: ...
-
-    @property
-    def max_output_chars(self) -> int: ...
 
 
 class Verdict(NamedTuple):
@@ -91,7 +77,7 @@ class Domain(ABC):
 
     @abstractmethod
     def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         """For each proposal the task, or the reason in a word why it is none.
 
@@ -104,7 +90,9 @@ class Domain(ABC):
     ) -> list[list[Verdict]]:
         """For each task the verdicts on these answers to it."""
 
-    def asked_by_hand(self, proposal: ParsedProposal, referee: Referee, rules: Rules) -> Task | str:
+    def asked_by_hand(
+        self, proposal: ParsedProposal, referee: Referee, rules: TaskConfig
+    ) -> Task | str:
         """As `judge`, of a task that somebody outside of a run asks. Raises UserError where
         something is missing that only they can give."""
         if not proposal.inputs:
@@ -183,7 +171,7 @@ class Domain(ABC):
             )
         return chosen
 
-    def check(self, rules: Rules) -> None:
+    def check(self, rules: TaskConfig) -> None:
         """Raises UserError for a rule that is not the domain's."""
         for name in rules.reject or ():
             _one_of("task.reject", name, self.rules)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from azr_population.domains.task import ParsedProposal, Task
 
@@ -14,66 +15,31 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
 
 
-class Format(Protocol):
-    """Prompts out, text in. Parsing never evaluates anything."""
+class Format(ABC):
+    """Prompts out, text in, by tables with an entry for each type of task. Parsing never evaluates
+    anything. A format whose prompts are no templates overrides `propose_prompt`, `solve_prompt` and
+    `max_new_tokens`."""
 
     chat: ClassVar[bool]
     """Whether a prompt is the user's turn of the base's chat template."""
-
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        """The prompt that asks for a new task; `references` are tasks to differ from."""
-        ...
-
-    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
-        """The proposal in a completion, or None when its form is wrong."""
-        ...
-
-    def solve_prompt(self, task: Task) -> str:
-        """The prompt that asks for the missing part of the task."""
-        ...
-
-    def parse_answer(self, type: str, text: str) -> str | None:
-        """The answer in a completion, or None when its form is wrong."""
-        ...
-
-    def gold_answer(self, task: Task) -> str | None:
-        """The whole completion that solves the task, where there is one and one way to write it;
-        its probability is then the chance to solve the task. None elsewhere."""
-        ...
-
-    def write_proposal(self, task: Task) -> str:
-        """The completion that `parse_proposal` reads as this task's proposal."""
-        ...
-
-    def write_answer(self, task: Task) -> str:
-        """The completion that `parse_answer` reads as the task's own answer."""
-        ...
-
-    def max_new_tokens(self, type: str, phase: str) -> int:
-        """Longest useful completion in tokens; `phase` is `propose` or `solve`."""
-        ...
-
-
-class TableFormat:
-    """Prompts by tables with an entry for each type of task. A template of `SOLVE` may have
-    `{program}`, `{input}`, `{output}` (the first ones), `{pairs}` and `{message}`."""
-
     PROPOSE: ClassVar[Mapping[str, str]]
     SOLVE: ClassVar[Mapping[str, str]]
+    """May have `{program}`, `{input}`, `{output}` (the first ones), `{pairs}` and `{message}`."""
     PAIR: ClassVar[str] = ""
     """A pair of a task whose first half is shown, with `{input}` and `{output}`."""
     BETWEEN: ClassVar[str] = ""
-    """What stands between two of them."""
+    """Separates two pairs."""
     MESSAGE: ClassVar[str] = ""
-    """What stands before the message of a task that has one."""
+    """Stands before a task's message."""
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]]
-    """Of the longest useful proposal and answer."""
+    """Lengths of the longest useful proposal and answer."""
 
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        """See `Format`, as the others."""
+        """The prompt that asks for a new task; `references` are tasks to differ from."""
         return self.PROPOSE[type]
 
     def solve_prompt(self, task: Task) -> str:
+        """The prompt that asks for the missing part of the task."""
         pairs = zip(task.inputs[: shown(task)], task.outputs, strict=False)
         return self.SOLVE[task.type].format(
             program=task.program,
@@ -83,11 +49,29 @@ class TableFormat:
             message=self.MESSAGE + task.message if task.message else "",
         )
 
+    @abstractmethod
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
+        """The proposal in a completion, or None when its form is wrong."""
+
+    @abstractmethod
+    def parse_answer(self, type: str, text: str) -> str | None:
+        """The answer in a completion, or None when its form is wrong."""
+
+    @abstractmethod
+    def write_proposal(self, task: Task) -> str:
+        """The completion that `parse_proposal` reads as this task's proposal."""
+
+    @abstractmethod
+    def write_answer(self, task: Task) -> str:
+        """The completion that `parse_answer` reads as the task's own answer."""
+
     def gold_answer(self, task: Task) -> str | None:
-        """None: there are many ways to write an answer, or many answers."""
+        """The completion that solves the task, if there is only one way to write it: its
+        probability is then the chance to solve the task."""
         return None
 
     def max_new_tokens(self, type: str, phase: str) -> int:
+        """Tokens of the longest useful completion; `phase` is `propose` or `solve`."""
         return self.TOKENS[type][phase == "solve"]
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
-from azr_population.domains.domain import Domain, Rules, Verdict
+from azr_population.domains.domain import Domain, Verdict
 from azr_population.domains.format import Format
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.task import ParsedProposal, Task
@@ -40,7 +41,7 @@ class NotRun(Domain):
     formats: ClassVar[Registry[Callable[[], Format]]] = Registry("base.prompt_format")
 
     def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         raise UserError(_NOT_RUN, key="task.domain")
 

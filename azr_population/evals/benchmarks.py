@@ -86,17 +86,9 @@ class PuzzleProblem:
 Problem = MathProblem | FunctionProblem | ContestProblem | PuzzleProblem
 
 
-@dataclass(frozen=True)
-class BenchmarkRow:
-    """A line of a benchmark's file, and where it begins in it, in bytes."""
-
-    values: dict[str, Any]
-    id: str
-    path: Path
-    offset: int
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
+Row = dict[str, Any]
+"""A line of a benchmark's file; `_id` is made from its number, `_path` and `_offset` (in bytes) say
+where it begins."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +100,7 @@ class Benchmark:
     area: str
     files: tuple[str, ...]
     """Glob patterns within the data folder; the first that matches counts."""
-    problem: Callable[[BenchmarkRow], Problem]
+    problem: Callable[[Row], Problem]
     prompt: str
     """Name of the prompt that published figures go by."""
     source: str
@@ -118,8 +110,6 @@ class Benchmark:
     """SHA-256 (evalplus: MD5) of the known release."""
     release: str = "AZR a82124e"
     max_tokens: int = 4096
-    variable: str = ""
-    """Name of an environment variable that may hold the file's path."""
     hub: str = ""
     """Its data set on the Hugging Face Hub."""
 
@@ -151,12 +141,8 @@ def find_benchmarks(names: str) -> list[Benchmark]:
 
 
 def locate(benchmark: Benchmark, folder: str = "") -> list[Path]:
-    """The files of a benchmark, in reading order: from its environment variable, the folder, or the
-    AZR checkout at `AZR_HOME`. Empty where there are none."""
-    if named := os.environ.get(benchmark.variable):
-        if not Path(named).is_file():
-            raise UserError(f"{benchmark.variable}={named} is not a file")
-        return [Path(named)]
+    """The files of a benchmark, in reading order, in the folder or the AZR checkout at `AZR_HOME`;
+    empty if there are none."""
     azr = os.environ.get("AZR_HOME")
     folders = [folder] if folder else []
     folders += [str(Path(azr) / place) for place in _IN_AZR] if azr else []
@@ -200,8 +186,8 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
     try:
         for number, line in enumerate(_lines(path), 1):
             if line.strip():
-                row = BenchmarkRow(json.loads(line), f"{benchmark.name}/{number - 1}", path, offset)
-                yield benchmark.problem(row)
+                place = {"_id": f"{benchmark.name}/{number - 1}", "_path": path, "_offset": offset}
+                yield benchmark.problem({**json.loads(line), **place})
             offset += len(line)
     except KeyError as error:
         raise UserError(f"{path}, line {number}: it has no {error.args[0]!r}") from error
@@ -251,7 +237,7 @@ def last_boxed(text: str) -> str:
     return ""
 
 
-def _evalplus(dataset: str, row: BenchmarkRow) -> FunctionProblem:
+def _evalplus(dataset: str, row: Row) -> FunctionProblem:
     # Imported here: evalplus is of the extra, and the list of benchmarks is not.
     from azr_population.evals.grading.rules import deserialize_inputs
 
@@ -270,9 +256,9 @@ def _evalplus(dataset: str, row: BenchmarkRow) -> FunctionProblem:
     )
 
 
-def _livecodebench(row: BenchmarkRow) -> ContestProblem:
+def _livecodebench(row: Row) -> ContestProblem:
     function = json.loads(row["metadata"]).get("func_name") or ""
-    tests = partial(_contest_tests, row.path, row.offset)
+    tests = partial(_contest_tests, row["_path"], row["_offset"])
     about = row["question_id"], row["question_content"], row["starter_code"]
     return ContestProblem(*about, function, tests)
 
@@ -306,13 +292,11 @@ class _OnlyText(pickle.Unpickler):
         raise ValueError(f"a pickle that asks for {module}.{name}")
 
 
-def _math(
-    gold: Callable[[BenchmarkRow], str], question: str = "problem"
-) -> Callable[[BenchmarkRow], MathProblem]:
-    return lambda row: MathProblem(row.id, row[question], gold(row))
+def _math(gold: Callable[[Row], str], question: str = "problem") -> Callable[[Row], MathProblem]:
+    return lambda row: MathProblem(row["_id"], row[question], gold(row))
 
 
-def _answer(row: BenchmarkRow) -> str:
+def _answer(row: Row) -> str:
     """A gold answer that may be stored as a number: 27.0 is the answer 27."""
     value = row["answer"]
     if isinstance(value, float) and value.is_integer():
@@ -320,7 +304,7 @@ def _answer(row: BenchmarkRow) -> str:
     return str(value).strip()
 
 
-def _boxed(row: BenchmarkRow) -> str:
+def _boxed(row: Row) -> str:
     gold = last_boxed(row["solution"])
     if not gold:
         raise ValueError("no boxed answer in its solution")
@@ -332,7 +316,7 @@ _MAA = "problems by the MAA; data file MIT"
 
 
 def _in_azr(
-    name: str, title: str, problem: Callable[[BenchmarkRow], Problem], licence: str, digest: str,
+    name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str,
     hub: str, folder: str = "", max_tokens: int = 4096,
 ) -> Benchmark:  # fmt: skip
     files = (f"{folder or name}/test.jsonl", f"{name}/test.jsonl", f"{name}.jsonl")
@@ -349,14 +333,14 @@ _ALL = (
         partial(_evalplus, "humaneval"), "evalplus",
         "https://github.com/evalplus/humanevalplus_release/releases (v0.1.10)",
         "Apache-2.0 (problems MIT)", "fe585eb4df8c88d844eeb463ea4d0302", "v0.1.10", 768,
-        "HUMANEVAL_OVERRIDE_PATH", "evalplus/humanevalplus",
+        "evalplus/humanevalplus",
     ),
     Benchmark(
         "mbpp_plus", "MBPP+", "code", ("mbpp_plus/MbppPlus*.jsonl*", "MbppPlus*.jsonl*"),
         partial(_evalplus, "mbpp"), "evalplus",
         "https://github.com/evalplus/mbppplus_release/releases (v0.2.0)",
         "Apache-2.0 (problems CC BY 4.0)", "ee43ecabebf20deef4bb776a405ac5b1", "v0.2.0", 768,
-        "MBPP_OVERRIDE_PATH", "evalplus/mbppplus",
+        "evalplus/mbppplus",
     ),
     Benchmark(
         "livecodebench", "LiveCodeBench", "code",
@@ -398,7 +382,7 @@ _ALL = (
     ),
     Benchmark(
         "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),
-        lambda row: PuzzleProblem(row["name"], program_of(row.values)), "puzzle",
+        lambda row: PuzzleProblem(row["name"], program_of(row)), "puzzle",
         "https://github.com/microsoft/PythonProgrammingPuzzles, puzzles/puzzles.json", "MIT",
         max_tokens=2048,
     ),

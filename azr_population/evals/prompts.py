@@ -216,7 +216,7 @@ def last_fence(problem: Problem, completion: str) -> str:
 def sanitized(problem: Problem, completion: str) -> str:
     """evalplus's rule: the longest part that parses, of it what the function needs."""
     assert isinstance(problem, FunctionProblem)
-    sanitize = evalplus_module("evalplus.sanitize", "sanitize").sanitize
+    sanitize = evalplus_module("evalplus.sanitize").sanitize
     return str(sanitize(completion, problem.entry_point))
 
 

@@ -69,14 +69,6 @@ def test_a_fault_of_ours_is_not_a_verdict(graders, monkeypatch):
         graders.judge([(FUNCTION, "def f(x):\n    return 1.5\n")])
 
 
-def test_an_evalplus_without_our_names_is_refused(monkeypatch):
-    special = needs.module("evalplus.eval._special_oracle", "-e '.[eval]'")
-    monkeypatch.delattr(special, "_poly")
-    rules._special.cache_clear()
-    with refuses("_poly"):
-        rules._special()
-
-
 GOLDS = [
     ("18", "18", True), ("18", "17", False), (r"\frac{1}{2}", "0.5", True),
     (r"\frac{1}{2}", r"\frac{2}{4}", True), (r"2\sqrt{3}", r"3\sqrt{2}", False),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS, MARKS
 from azr_population.domains.code.seed_file import read_seed_file
@@ -16,7 +17,7 @@ from azr_population.domains.code.validity import (
     accept,
     refuse_before,
 )
-from azr_population.domains.domain import Domain, HeldOut, Rules, Verdict
+from azr_population.domains.domain import Domain, HeldOut, Verdict
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Referee
 
@@ -25,7 +26,7 @@ class ProgramDomain(Domain):
     """A domain whose proposals are programs that the referee runs."""
 
     @abstractmethod
-    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         """A reason to refuse a proposal unexecuted; '' for none."""
 
     @abstractmethod
@@ -33,19 +34,21 @@ class ProgramDomain(Domain):
         """What is run to see whether a proposal is a task."""
 
     @abstractmethod
-    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(
+        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
+    ) -> Task | str:
         """The task, or the reason why it is none, after a valid execution."""
 
     @abstractmethod
     def question(self, task: Task, answers: Sequence[str]) -> Question:
         """What the referee is asked about these answers."""
 
-    def rejected(self, rules: Rules) -> Sequence[str]:
+    def rejected(self, rules: TaskConfig) -> Sequence[str]:
         """The rules of the domain that refuse a task."""
         return self.rules if rules.reject is None else rules.reject
 
     def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         """The referee runs the programs; the domain's rules decide which of them are tasks."""
         verdicts: list[Task | str] = [self.refuse(proposal, rules) for proposal in proposals]
@@ -101,7 +104,7 @@ class Code(ProgramDomain):
     space = complexity.SPACE
     marks = MARKS
 
-    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         """See `ProgramDomain`, as the next three."""
         return refuse_before(proposal, rules.max_program_chars)
 
@@ -109,7 +112,9 @@ class Code(ProgramDomain):
         literal = proposal.type != TaskType.CODE_O
         return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literal)
 
-    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(
+        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
+    ) -> Task | str:
         return accept(proposal, execution.outputs, self.rejected(rules), rules.max_output_chars)
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:

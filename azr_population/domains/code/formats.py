@@ -17,7 +17,6 @@ from azr_population.domains.code.task_types import (
 )
 from azr_population.domains.format import (
     Format,
-    TableFormat,
     blocks_named,
     with_references,
     write_blocks,
@@ -51,7 +50,7 @@ _RULES = (
 )
 
 
-class ChatFormat(TableFormat):
+class ChatFormat(Format):
     """Prompts for chat models: rules, and fenced blocks: python, input (one per input), output,
     message."""
 
@@ -168,7 +167,7 @@ MARKS = (*PROPOSE.values(), *SOLVE.values(), IN, OUT, CODE)
 """The marks that are single tokens of the nano tokenizer."""
 
 
-class NanoFormat(TableFormat):
+class NanoFormat(Format):
     """The nano base's prompts: special tokens between program, arguments and value.
 
     The corpus that the base is pre-trained on is written with the same functions, so that prompts

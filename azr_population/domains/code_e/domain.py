@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import read_program
 from azr_population.domains.code.task_types import CODE_E
 from azr_population.domains.code.validity import reads_a_parameter
 from azr_population.domains.code_e.grammar import make
 from azr_population.domains.code_e.named_error import naming, same_name
-from azr_population.domains.domain import Rules, Verdict, draw_task
+from azr_population.domains.domain import Verdict, draw_task
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Reason, Referee
 
@@ -23,7 +24,7 @@ class CodeE(Code):
 
     types: ClassVar[Mapping[str, str]] = {**Code.types, CODE_E: "find the exception"}
 
-    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         if proposal.type != CODE_E:
             return super().refuse(proposal, rules)
         if len(proposal.program) > rules.max_program_chars:
@@ -38,7 +39,9 @@ class CodeE(Code):
             return super().program(proposal)
         return Program(naming(proposal.program, proposal.imports), proposal.inputs)
 
-    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(
+        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
+    ) -> Task | str:
         if proposal.type != CODE_E:
             return super().accept(proposal, execution, rules)
         name = exception_name(execution.outputs[0])

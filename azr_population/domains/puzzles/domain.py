@@ -8,9 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import ProgramDomain
 from azr_population.domains.code.source import NOT_FINITE, is_finite, read_program
-from azr_population.domains.domain import UNSTEADY, Rules, draw_task
+from azr_population.domains.domain import UNSTEADY, draw_task
 from azr_population.domains.puzzles.formats import FORMATS
 from azr_population.domains.puzzles.grammar import PUZZLE, candidates, make, puzzle_task
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
@@ -37,7 +38,7 @@ class Puzzles(ProgramDomain):
     space = SPACE
 
     def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         """Valid: deterministic, `sat(witness) is True`, and nothing trivial solves it."""
         verdicts = super().judge(proposals, referee, rules)
@@ -57,7 +58,7 @@ class Puzzles(ProgramDomain):
             elif bad := reasons & {UNSTEADY, Reason.TIMEOUT.value}:
                 verdicts[n] = min(bad)
 
-    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         """See `ProgramDomain`, as the next three."""
         if len(proposal.program) > rules.max_program_chars:
             return "program_too_long"
@@ -72,7 +73,9 @@ class Puzzles(ProgramDomain):
     def program(self, proposal: ParsedProposal) -> Program:
         return Program(proposal.program + ENTRY, proposal.inputs, literal_inputs=True)
 
-    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(
+        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
+    ) -> Task | str:
         if execution.outputs != ("True",):
             return UNSOLVED
         if len(execution.inputs[0]) > rules.max_output_chars:
@@ -83,7 +86,9 @@ class Puzzles(ProgramDomain):
         """`sat(answer) is True`; an answer is one literal."""
         return Question("code_i", task.program + ENTRY, task.inputs, ("True",), tuple(answers))
 
-    def asked_by_hand(self, proposal: ParsedProposal, referee: Referee, rules: Rules) -> Task | str:
+    def asked_by_hand(
+        self, proposal: ParsedProposal, referee: Referee, rules: TaskConfig
+    ) -> Task | str:
         """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""
         if proposal.inputs:
             return super().asked_by_hand(proposal, referee, rules)

@@ -6,7 +6,6 @@ from typing import ClassVar
 from azr_population.domains.code.formats import IN, OUT, marked
 from azr_population.domains.format import (
     Format,
-    TableFormat,
     blocks_named,
     with_references,
     write_blocks,
@@ -16,7 +15,7 @@ from azr_population.domains.task import ParsedProposal, Task
 from azr_population.registry import Registry
 
 
-class ChatPuzzles(TableFormat):
+class ChatPuzzles(Format):
     """Prompts for chat models. Blocks: python, answer."""
 
     chat: ClassVar[bool] = True
@@ -77,7 +76,7 @@ class ShortPuzzles(ChatPuzzles):
 _HEAD = "def sat("
 
 
-class NanoPuzzles(TableFormat):
+class NanoPuzzles(Format):
     """The nano base's marks: a puzzle is an input to find for the output True. The base that ships
     has not seen any; its grammar has no `sat`."""
 

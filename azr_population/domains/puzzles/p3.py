@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.domains.task import ParsedProposal
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_problem
 from azr_population.files import read_json
 from azr_population.referee import Program, Referee
 
@@ -20,31 +22,35 @@ _TYPES = "from typing import List\n\n\n"
 _CALL = "\n\n\ndef f():\n    return sol()\n"
 
 
+class _Row(BaseModel):
+    sat: str
+    sol_header: str = ""
+    sol_bodies: list[str] = []
+
+
 def read_p3(path: Path) -> list[ParsedProposal]:
     """A proposal for each puzzle with a solution; its input is the program `sol`, still to be run.
-    Raises UserError for a file that cannot be read or a row that is no puzzle."""
-    rows = read_json(path)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"seed file {path} is not a list of puzzles; give P3's puzzles.json")
+    Raises UserError: the file cannot be read, or a row is not a puzzle."""
     try:
-        read = [(program_of(row), solution_of(row)) for row in rows]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"seed file {path}: a puzzle has no {error}; fix the file") from error
-    return [ParsedProposal(PUZZLE, program, (sol,)) for program, sol in read if sol]
+        rows = TypeAdapter(list[_Row]).validate_python(read_json(path))
+    except ValidationError as error:
+        raise UserError(
+            f"seed file {path}: {first_problem(error)}; give P3's puzzles.json"
+        ) from error
+    return [
+        ParsedProposal(PUZZLE, _typed(row.sat), (f"{_TYPES}{row.sol_header}\n{row.sol_bodies[0]}",))
+        for row in rows
+        if row.sol_bodies
+    ]
 
 
 def program_of(row: Mapping[str, Any]) -> str:
-    """`sat` with what its annotations need. Raises KeyError or TypeError where it has none."""
-    sat = _text(row, "sat")
+    """`sat` with what its annotations need. Raises KeyError or ValueError if it has none."""
+    return _typed(_Row.model_validate({"sat": row["sat"]}).sat)
+
+
+def _typed(sat: str) -> str:
     return _TYPES + sat if "List" in sat else sat
-
-
-def solution_of(row: Mapping[str, Any]) -> str:
-    """The first program `sol`; '' where nobody has solved it. Raises KeyError or TypeError."""
-    bodies = row["sol_bodies"]
-    if not isinstance(bodies, list):
-        raise TypeError("list in 'sol_bodies'")
-    return f"{_TYPES}{_text(row, 'sol_header')}\n{bodies[0]}" if bodies else ""
 
 
 def with_witnesses(seeds: Sequence[ParsedProposal], referee: Referee) -> list[ParsedProposal]:
@@ -55,9 +61,3 @@ def with_witnesses(seeds: Sequence[ParsedProposal], referee: Referee) -> list[Pa
         for seed, execution in zip(seeds, executions, strict=True)
         if execution.valid
     ]
-
-
-def _text(row: Mapping[str, Any], name: str) -> str:
-    if not isinstance(row[name], str):
-        raise TypeError(f"text in {name!r}")
-    return str(row[name])

@@ -39,7 +39,7 @@ def judge_contests(
         elif not tests[problem.id]:
             verdicts[number] = EvalVerdict(False, "no tests", answer=solution)
     start = 0
-    with sandbox.open_referee(SECONDS * _TOGETHER, workers, True, SECONDS) as referee:
+    with sandbox.open_referee(SECONDS * _TOGETHER, workers, SECONDS) as referee:
         while len(verdicts) < len(solutions):
             stop = start + (_TOGETHER if start else 1)
             running = [number for number in range(len(solutions)) if number not in verdicts]

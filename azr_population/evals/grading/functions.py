@@ -53,7 +53,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         self.workers = workers
         self.min_seconds = min_seconds
         self._stack = ExitStack()
-        self._referees: dict[tuple[Limits, bool], sandbox.Referee] = {}
+        self._referees: dict[Limits, sandbox.Referee] = {}
         self._references: dict[int, tuple[FunctionProblem, Reference]] = {}
         """By identity: hashing a problem takes a while."""
 
@@ -74,14 +74,13 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
             if (why := sandbox.unfit(solution))
         }
         for plus in (False, True):
-            groups: dict[tuple[Limits, bool], list[int]] = defaultdict(list)
-            for number, (_, solution) in enumerate(solutions):
+            groups: dict[Limits, list[int]] = defaultdict(list)
+            for number, reference in enumerate(references):
                 if number not in verdicts:
-                    limits = self._limits(references[number])
-                    groups[limits, "numpy" in solution].append(number)
-            for (limits, numpy), numbers in sorted(groups.items()):
+                    groups[self._limits(reference)].append(number)
+            for limits, numbers in sorted(groups.items()):
                 calls = (_call(*solutions[number], plus) for number in numbers)
-                outcomes = sandbox.run(self._referee(limits, numpy), calls)
+                outcomes = sandbox.run(self._referee(limits), calls)
                 for number, outcome in zip(numbers, outcomes, strict=True):
                     verdict = _verdict(solutions[number], references[number], plus, outcome)
                     if plus or not verdict.passed or not solutions[number][0].plus_inputs:
@@ -95,15 +94,14 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
             self._references[id(problem)] = problem, reference
         return [self._references[id(problem)][1] for problem in problems]
 
-    def _referee(self, limits: Limits, numpy: bool) -> sandbox.Referee:
+    def _referee(self, limits: Limits) -> sandbox.Referee:
         """Opened when it is first needed, and kept: workers take a while to start."""
-        key = limits, numpy
-        if key not in self._referees:
+        if limits not in self._referees:
             seconds, part = limits
-            self._referees[key] = self._stack.enter_context(
-                sandbox.open_referee(seconds, self.workers, numpy, part)
+            self._referees[limits] = self._stack.enter_context(
+                sandbox.open_referee(seconds, self.workers, part)
             )
-        return self._referees[key]
+        return self._referees[limits]
 
     def _limits(self, reference: Reference) -> Limits:
         if reference.seconds == CANONICAL_SECONDS[0]:

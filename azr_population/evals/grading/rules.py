@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -79,7 +80,7 @@ def deserialize_inputs(dataset: str, task: str, inputs: list[Any]) -> list[Any]:
     """Argument lists as evalplus reads them from its files; `dataset` is humaneval or mbpp."""
     if dataset != "mbpp":
         return inputs
-    module = evalplus_module("evalplus.data.mbpp", "mbpp_deserialize_inputs")
+    module = evalplus_module("evalplus.data.mbpp")
     deserialized: list[Any] = module.mbpp_deserialize_inputs(task, inputs)
     return deserialized
 
@@ -181,31 +182,15 @@ def _is_floats(output: SolutionOutput) -> bool:
 
 @cache
 def _special() -> ModuleType:
-    return evalplus_module(
-        "evalplus.eval._special_oracle",
-        "MBPP_OUTPUT_SET_EQ_TASKS",
-        "MBPP_OUTPUT_NOT_NONE_TASKS",
-        "_digit_distance_nums",
-        "_poly",
-        "_surface_Area",
-    )
+    return evalplus_module("evalplus.eval._special_oracle")
 
 
-def evalplus_module(name: str, *names: str) -> ModuleType:
-    """A module of evalplus's that has these names; raises UserError where there is none."""
-    from importlib import import_module
-
-    needed = "HumanEval+ and MBPP+ are judged by evalplus's rules"
+def evalplus_module(name: str) -> ModuleType:
+    """A module of evalplus. Raises UserError if it is not installed."""
     try:
-        module = import_module(name)
+        return import_module(name)
     except ImportError as error:
         raise UserError(
-            f"{needed}, and it cannot be imported ({error}): pip install 'evalplus>=0.3.1'"
+            f"HumanEval+ and MBPP+ are judged by evalplus's rules, and {error.name} is not "
+            "installed: pip install 'azr-population[eval]'"
         ) from error
-    lacking = [attribute for attribute in names if not hasattr(module, attribute)]
-    if lacking:
-        raise UserError(
-            f"{needed}, and the installed version has no {lacking[0]}: "
-            "pip install 'evalplus>=0.3.1'"
-        )
-    return module

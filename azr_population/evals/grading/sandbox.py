@@ -1,6 +1,5 @@
 """Verdicts, and the referee as benchmarks need it: more modules, time by the processor's clock."""
 
-import importlib.util
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -56,13 +55,9 @@ def unfit(program: str) -> str:
     return "too long" if len(program) > LONGEST_PROGRAM else ""
 
 
-def open_referee(
-    cpu_seconds: float, workers: int = 0, numpy: bool = False, part_seconds: float = 0.0
-) -> Referee:
-    """A referee whose tasks call functions of `sandboxed` and may take that many seconds of
-    processor time each; `part_seconds` for each input (0: no limit). With `numpy` programs may
-    import it, where it is installed."""
-    extra = ("numpy",) if numpy and importlib.util.find_spec("numpy") else ()
+def open_referee(cpu_seconds: float, workers: int = 0, part_seconds: float = 0.0) -> Referee:
+    """A referee whose tasks call functions of `sandboxed`. Each may take `cpu_seconds` of processor
+    time, and `part_seconds` for each input (0: no limit)."""
     return Referee(
         RefereeSettings(
             workers=workers,
@@ -72,8 +67,8 @@ def open_referee(
             prelude=source(),
             memory_mb=MEMORY_MB,
             max_output_chars=sandboxed.MAX_CHARS,
-            modules=MODULES + _MORE + extra,
-            required_modules=extra,
+            modules=(*MODULES, *_MORE, "numpy"),
+            required_modules=("numpy",),
             banned_names=(),
         )
     )
