@@ -14,7 +14,7 @@ from azr_population.errors import UserError
 
 @contextmanager
 def _named_as_typed() -> Iterator[None]:
-    """What a run calls `base.path` is an argument without a name here."""
+    """A run's `base.path` is an argument without a name here."""
     try:
         yield
     except UserError as error:
@@ -64,8 +64,8 @@ def make_sft(path: str, out: Path, **settings: Any) -> int:
 
 
 def _set_passive_omp() -> None:
-    """Before torch is loaded, which reads it. Threads that wait by spinning take the processor from
-    the thread that they wait for where others compute too: three times the time of a step."""
+    """To be called before torch is loaded. On a busy machine threads that spin take the processor
+    from the thread that they wait for, and a step takes three times as long."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
@@ -77,9 +77,9 @@ def _make(
     seed_files: Sequence[str] = (),
     **options: Any,
 ) -> int:
-    """Loads a model, trains it into the folder and says what to do next.
+    """Loads a model, trains it into the folder and prints the next command.
 
-    `known` are the digests of what it was warmed up on before.
+    `seen_programs` are the digests of an earlier warm-up's programs.
     """
     from azr_population.bases import warmup
     from azr_population.bases.programs import read_tasks
@@ -108,7 +108,7 @@ def _make(
         )
     write_card(out, source, settings, progress, seed_files)
     if stopped and warmup.unfinished(out):
-        print(f"stopped; the same command goes on with {out}")
+        print(f"stopped; the same command continues {out}")
         return 128 + stopped[0]
     print(f"{out} is warmed up; measure it with: azr-population base validate {out}")
     return 0
@@ -141,7 +141,7 @@ def validate(
         return code
     from azr_population.measuring.training_check import print_training_check, training_check
 
-    # SftSettings were chosen on other seeds: the card names them.
+    # The settings were chosen on other seeds, which the card names.
     seeds = range(seed + 1, seed + 1 + check_seeds)
     return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
 
@@ -155,7 +155,7 @@ def _measure(
     seed_files: Sequence[str],
     out: Path | None,
 ) -> int:
-    """Measures a base and prints the table; 1 when it misses what is wanted of its format."""
+    """Measures a base and prints the table; returns 1 if it misses a target of its format."""
     from azr_population.bases.accept import TARGETS, accept, missed, print_table
     from azr_population.bases.programs import seed_programs
 
@@ -187,7 +187,7 @@ def _base_format(folder: Path) -> str:
 
 @contextmanager
 def _stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM, so that the step at hand is finished; a second one ends it."""
+    """Collects SIGINT and SIGTERM: the first lets the step finish, the second stops at once."""
     received: list[int] = []
 
     def note(number: int, frame: Any) -> None:

@@ -1,9 +1,8 @@
-"""What a base is warmed up on: prompts of a run with completions that the run would count as right.
+"""Demonstrations for a warm-up: prompts of a run with completions that a run would count as right.
 
-Programs come from the nano base's grammar, which never ends, and from seed files. Every one is
-executed first. Demonstrations of one kind that share their prompt's beginning come as a group, so
-that a model reads the beginning once: a group becomes one document of `training.py`, the common
-beginning, then each demonstration's rest in a branch of its own.
+Programs come from the nano base's endless grammar and from seed files, and are executed first.
+Demonstrations of one kind that share the beginning of their prompt form a group and become one
+`Document`: the common beginning, then the rest of each demonstration in its branch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,8 +58,8 @@ _SIZES = {("propose", O): 3, ("propose", I): 3, ("solve", O): 6, ("solve", I): 4
 """Demonstrations in a group, where more than one: programs to propose, questions about one."""
 
 _LEVELS = {"propose": (5, 55, 28, 12), "solve": (15, 48, 26, 11)}
-"""Weights of programs with 0, 1, 2 and 3 statements before the return. Few without any: there are
-so few such programs that proposing them means repeating them."""
+"""Weights of programs with 0, 1, 2 and 3 statements before the return. There are so few without any
+statement that proposing them would mean repeating them."""
 
 _F_LEVELS = (50, 40, 10, 0)
 _PROPOSING = 0.25
@@ -80,7 +79,7 @@ def from_grammar(
     make = (
         partial(_chunk, seed, format) if domain == "code" else partial(_drawn, seed, format, domain)
     )
-    return enumerate(in_children(make, count(start)), start)
+    yield from enumerate(in_children(make, count(start)), start)
 
 
 def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[DemonstrationSet]:
@@ -113,11 +112,11 @@ def _chunk(seed: int, format: str, chunk: int) -> list[DemonstrationSet]:
 
 
 def _drawn(seed: int, format: str, name: str, chunk: int) -> list[DemonstrationSet]:
-    """As `_chunk`, of tasks that another domain draws."""
+    """As `_chunk`, for another domain, which draws the tasks."""
     rng, domain = Random(f"demonstrations {name} {seed} {chunk}"), find_domain(name)
     prompts, groups = domain.format(format), []
     for _ in range(_CHUNK):
-        # Of a domain that has the types of `code` too only its own can be drawn.
+        # A domain that extends `code` draws only the types that it adds.
         type = rng.choice([type for type in domain.types if type not in _OF_CODE])
         if rng.random() < _PROPOSING:
             groups.append(_proposing([domain.draw(type, rng) for _ in range(3)], prompts))
@@ -210,8 +209,8 @@ def _document(
 
 
 def _common(prompts: Sequence[list[int]]) -> int:
-    """Tokens that all prompts begin with. The last one of a prompt stays with its branch: a token
-    is predicted from the one before it in the row."""
+    """Number of tokens that all prompts begin with. The last token of a prompt stays in its branch,
+    because the next one is predicted from it."""
     columns = zip(*prompts, strict=False)  # as many as the shortest prompt has tokens
     alike = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
     return min(alike, min(map(len, prompts)) - 1)

@@ -1,5 +1,5 @@
-"""Programs that a base is warmed up on: seed files as tasks (executed again, short enough, each
-program once), and digests of what was shown, by which a proposal that repeats one is a copy."""
+"""Programs of a warm-up: tasks from seed files (executed again, short, each program once), and
+digests by which a proposal is recognised as a copy."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
 
 
 def _cut(proposal: ParsedProposal) -> ParsedProposal:
-    """As many inputs as a proposal has in a run, and no long message."""
+    """With as many inputs as a proposal in a run, and without a long message."""
     inputs = dict.fromkeys(proposal.inputs)
     count = CODE_F_INPUTS if proposal.type == TaskType.CODE_F else 1
     message = proposal.message if len(proposal.message) <= _MAX_MESSAGE_CHARS else ""

@@ -1,8 +1,7 @@
 """Training of all of a base's weights on packed documents: pre-training and SFT share this loop.
 
-float32 weights under bfloat16 autocast, AdamW, a learning rate that rises shortly and falls to zero
-when the minutes or the tokens are used up. Not covered: several machines or GPUs, a search over
-hyper-parameters.
+float32 weights under bfloat16 autocast, AdamW, a learning rate with a short warm-up that falls to
+zero when the minutes or tokens are used up. One process on a CPU.
 """
 
 import copy
@@ -25,9 +24,9 @@ from azr_population.engines.base_model import write_sample
 class Document:
     """One document. All arrays (length,): token ids, positions, branches (int64), weights.
 
-    Branch 0 is read by the whole document, branches 1, 2, ... read it and themselves. `weights[t]`
-    is the weight of predicting token t; the first token of a later branch has 0, since the token
-    before it in the row is not what it follows.
+    All tokens attend to branch 0; those of branches 1, 2, ... also to their branch. `weights[t]` is
+    the weight of predicting token t: 0 for the first token of a later branch, which does not follow
+    the token before it in the row.
     """
 
     ids: np.ndarray
@@ -110,7 +109,7 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
             attention_mask=bias[:, None],
             use_cache=False,
         )[0]
-        # Logits of the tokens that count only: a vocabulary is larger than the rest of the model.
+        # Only logits with a weight: the vocabulary is larger than the rest of the model.
         logits = model.get_output_embeddings()(hidden[:, :-1][trained])
     each = F.cross_entropy(logits.float(), batch.ids[:, 1:][trained], reduction="none")
     shares = batch.weights[:, 1:][trained]
@@ -119,20 +118,20 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSchedule:
-    """When training ends, and its steps until then."""
+    """How long training takes, and its learning rate."""
 
     learning_rate: float
     warmup_steps: int
     minutes: float
-    """Of training, over all sittings."""
+    """Of training in total, over all restarts."""
     tokens: int = 0
-    """Ends it earlier; 0: the minutes decide. The same tokens give the same weights."""
+    """Training ends earlier after so many; 0: no limit. The same tokens give the same weights."""
     max_grad_norm: float = 1.0
 
 
 @dataclass
 class Progress:
-    """How far a training is."""
+    """How much has been trained."""
 
     steps: int = 0
     tokens: int = 0
@@ -141,7 +140,7 @@ class Progress:
     curve: list[dict[str, float]] = field(default_factory=list)
 
     def share(self, minutes: float, tokens: int) -> float:
-        """Of the training, 0 to 1."""
+        """The finished share of the training, 0 to 1."""
         return max(self.seconds / (60.0 * minutes), self.tokens / tokens if tokens else 0.0)
 
 
@@ -158,7 +157,7 @@ def train(
     save_seconds: float = 300.0,
 ) -> None:
     """Trains until the schedule ends or `stopping()` is true after a step; `save()` at intervals
-    and at the end. `progress` is kept up to date."""
+    and at the end. Updates `progress`."""
     wall, cpu = time.monotonic() - progress.seconds, time.process_time() - progress.cpu_seconds
     logged = saved = progress.seconds
     window: list[float] = []

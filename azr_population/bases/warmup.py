@@ -1,7 +1,7 @@
 """Warm-up of a base: supervised training of all weights on demonstrations, in minutes on a CPU.
 
-The loop is `training.py`'s. Stopped, it goes on from its last state. Not covered: GPUs, bit-equal
-results after a stop.
+The loop is in `sft_trainer.py`. A stopped warm-up continues from its last state, but not bit for
+bit. GPUs are not supported.
 """
 
 import json
@@ -35,19 +35,19 @@ from azr_population.domains.task import Task
 from azr_population.errors import UserError
 
 STATE = "warmup_state.pt"
-"""In the folder of a warm-up that is not finished: weights and moments, 12 bytes a weight."""
+"""In the folder of an unfinished warm-up: weights and optimizer moments, 12 bytes a weight."""
 
 SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
-"""What the base has to read and score as it did when it was written; `base_model.check_sample`."""
+"""A base proves itself on this text when loaded; see `base_model.check_sample`."""
 
 _LOG_SECONDS = 20.0
 _GIVE_UP = 300
-"""Demonstrations that are too long, one after the other from the start."""
+"""Demonstrations at the start that are all too long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SftSettings(TrainingSchedule):
-    """What a warm-up depends on but the base."""
+    """Everything that a warm-up depends on, except the base."""
 
     format: str = "short"
     domain: str = "code"
@@ -64,10 +64,10 @@ class SftSettings(TrainingSchedule):
 
 @dataclass
 class SftProgress(Progress):
-    """How far a warm-up is; stored with its state."""
+    """Progress of a warm-up, stored with its state."""
 
     chunk: int = 0
-    """The chunk of grammar programs that comes next."""
+    """The next chunk of grammar programs."""
     demonstrations: int = 0
     too_long: int = 0
     """Demonstrations left out: longer than a row."""
@@ -92,8 +92,8 @@ def warm_up(
 
     Args:
         tasks: executed tasks of seed files, beside the grammar's programs.
-        known: digests of the programs that the model was warmed up on before.
-        stopping: asked after every step; then the state is kept for the next call.
+        seen_programs: digests of the programs of an earlier warm-up.
+        stopping: asked after every step; if true, the state is saved for the next call.
 
     Raises UserError: the state in `out` is of other settings or damaged, or no demonstration fits
     into a row.
@@ -106,7 +106,7 @@ def warm_up(
     progress, seen = _restore(model, optimizer, out, settings, seen_programs)
     if progress.steps:
         share = progress.share(settings.minutes, settings.tokens)
-        log(f"going on at {share:.0%}, step {progress.steps}")
+        log(f"continuing at {share:.0%}, step {progress.steps}")
     stream = _documents(tokenizer, settings, tasks, progress, seen)
     train(
         model,
@@ -174,7 +174,7 @@ def _save(
     progress: SftProgress,
     seen: set[str],
 ) -> None:
-    """The model as a Hugging Face folder, what it has seen, and the state to go on from."""
+    """Writes the model as a Hugging Face folder, the digests, and the state to continue from."""
     save_base(model, tokenizer, out, SAMPLE)
     programs.write_digests(out, seen)
     facts = {**asdict(progress), "settings": asdict(settings)}
@@ -192,7 +192,7 @@ def _restore(
     settings: SftSettings,
     seen_programs: Collection[str],
 ) -> tuple[SftProgress, set[str]]:
-    """The progress and the programs of an earlier sitting, or of a start."""
+    """Progress and programs of the stopped warm-up, or of a new one."""
     path = out / STATE
     if not path.exists():
         return SftProgress(), set(seen_programs)
@@ -220,8 +220,6 @@ def write_card(
     """Writes README.md beside the weights; seed files are named without their folders."""
     share = progress.share(settings.minutes, settings.tokens)
     state = "finished" if share >= 1.0 else f"stopped at {share:.0%}; the same command goes on"
-    losses = [point["loss"] for point in progress.curve]
-    fall = f"{losses[0]:.2f} -> {losses[-1]:.2f}" if losses else "not recorded"
     files = ", ".join(Path(name).name for name in seeds) or "none"
     (out / "README.md").write_text(
         f"""# {source}, warmed up for self-play
@@ -235,18 +233,13 @@ A base for
 | warm-up | {state} |
 | prompts | `{settings.format}` |
 | programs | a typed grammar of small functions, all executed; seed files: {files} |
-| demonstrations | {progress.demonstrations:,} in {progress.tokens:,} tokens; \
-{progress.too_long:,} were longer than a row and left out |
-| steps | {progress.steps} |
-| loss (nats a token) | {fall} |
-| time | {progress.seconds / 60:.0f} minutes, of them {progress.cpu_seconds / 60:.0f} \
-processor minutes, {settings.threads} threads |
-| learning rate, seed | {settings.learning_rate:g}, {settings.seed} |
+| demonstrations | {progress.demonstrations:,} in {progress.tokens:,} tokens |
+| time | {progress.seconds / 60:.0f} minutes, {progress.cpu_seconds / 60:.0f} CPU minutes |
 
-Supervised: it was shown proposals and answers, every program executed before. It has learned the
-form of an answer and small programs; `azr-population base validate <this folder>` measures how
-much.
-`warmup_programs.txt` has the digests of the programs it was shown, `warmup.json` the loss curve.
+The model was trained on proposals and answers whose programs were executed first. It has learned
+the form of an answer and small programs; `azr-population base validate <this folder>` measures how
+well. `warmup.json` has the settings and the loss curve, `warmup_programs.txt` the digests of the
+programs.
 """,
         encoding="utf-8",
     )

@@ -1,7 +1,7 @@
-"""What a domain is: the tasks that members set each other, and how they are judged.
+"""A domain: the tasks that members set each other, and how they are judged.
 
-A domain is one folder here and one line in `known.py`, or a class of one's own anywhere:
-`task.domain=mine.MyDomain`. Only `types`, `formats`, `judge` and `grade` have to be given.
+A domain is a folder here and a line in `known.py`, or a class of yours anywhere:
+`task.domain=mine.MyDomain`. Only `types`, `formats`, `judge` and `grade` are required.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 HELD_OUT_SHARE = 0.02
 
 UNSTEADY = Reason.NONDETERMINISTIC.value
-"""The reason of verdicts on a task whose own answer is not right every time: it is none."""
+"""The reason of verdicts if the task's own answer is not always right: the task is invalid."""
 
 
 class Part(NamedTuple):
@@ -44,17 +44,17 @@ class Part(NamedTuple):
 
 
 class HeldOut:
-    """Tells tasks that the eval asks about: here by what they are about, letter for letter."""
+    """Recognises tasks of the eval, here by their exact program."""
 
     def __init__(self, programs: Iterable[str]) -> None:
         self._programs = set(programs)
 
     def is_copy(self, program: str) -> bool:
-        """Whether it is one of theirs; such a proposal is refused."""
+        """Whether it is a program of the eval; such a proposal is refused."""
         return program in self._programs
 
     def is_near_copy(self, program: str) -> bool:
-        """Whether it is nearly one of theirs; such tasks are counted."""
+        """Whether it is nearly one; such tasks are counted."""
         return self.is_copy(program)
 
 
@@ -63,7 +63,7 @@ class Domain(ABC):
 
     types: ClassVar[Mapping[str, str]]
     """Types of task by name, with what is asked of a solver in a few words. They are asked for in
-    equal numbers, and each has a baseline of its own."""
+    equal numbers, and advantages have a baseline for each."""
     formats: ClassVar[Registry[Callable[[], Format]]]
     """What `base.prompt_format` may be."""
     rules: ClassVar[tuple[str, ...]] = ()
@@ -73,15 +73,15 @@ class Domain(ABC):
     space: ClassVar[Space | None] = None
     """The space of problems in which coverage is counted; None: it is not."""
     marks: ClassVar[tuple[str, ...]] = ()
-    """Special tokens that part prompts and completions, for whoever reads them."""
+    """Special tokens that separate the parts of prompts and completions."""
 
     @abstractmethod
     def judge(
         self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
-        """For each proposal the task, or the reason in a word why it is none.
+        """For each proposal the task, or the reason for refusing it in a word.
 
-        What a model wrote is run by the referee and nowhere else.
+        Only the referee runs what a model wrote.
         """
 
     @abstractmethod
@@ -93,14 +93,13 @@ class Domain(ABC):
     def asked_by_hand(
         self, proposal: ParsedProposal, referee: Referee, rules: TaskConfig
     ) -> Task | str:
-        """As `judge`, of a task that somebody outside of a run asks. Raises UserError where
-        something is missing that only they can give."""
+        """As `judge`, for a task that a user typed. Raises UserError if a part is missing."""
         if not proposal.inputs:
             raise UserError("a task needs an input: the arguments of f(...)")
         return self.judge([proposal], referee, rules)[0]
 
     def answer(self, task: Task) -> str:
-        """An answer that solves the task; empty where none is known."""
+        """An answer that solves the task; empty if there is none."""
         return task.outputs[0]
 
     def measure(self, program: str) -> dict[str, float]:
@@ -108,12 +107,12 @@ class Domain(ABC):
         return {}
 
     def held_out(self, programs: Iterable[str]) -> HeldOut:
-        """Tells copies of these."""
+        """Recognises copies of these programs."""
         return HeldOut(programs)
 
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
-        """A valid task of this type that a rule makes up, of those kept for evals or of the others,
-        on which a base may be warmed up. Raises UserError where there is no such rule."""
+        """A valid task of this type by a generator of the domain: a held-out one for evals, or one
+        for warm-ups. Raises UserError if the domain has no generator."""
         raise UserError("this task.domain has no eval tasks; set eval.every=0")
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
@@ -141,7 +140,7 @@ class Domain(ABC):
     def complete_seeds(
         self, seeds: Sequence[ParsedProposal], referee: Referee
     ) -> list[ParsedProposal]:
-        """What `read_seeds` read, with what has to be executed first; before it is judged."""
+        """The seeds, with parts that must be executed filled in; called before `judge`."""
         return list(seeds)
 
     def parts(self, task: Mapping[str, Any]) -> list[Part]:
@@ -178,13 +177,13 @@ class Domain(ABC):
 
 
 def is_held_out(program: str) -> bool:
-    """Whether it is kept for evals and never shown in a warm-up. A stable 2% of all texts."""
+    """Whether it is reserved for evals and never trained on. A stable 2% of all texts."""
     digest = hashlib.sha256(program.encode()).digest()
     return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
 
 
 def draw_task(make: Callable[[Random], Task | None], rng: Random, held_out: bool) -> Task:
-    """The first task of `make` that is there and is held out, or is not."""
+    """The first task of `make` that is held out, or that is not."""
     while True:
         task = make(rng)
         if task is not None and is_held_out(task.program) == held_out:

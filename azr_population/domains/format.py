@@ -76,8 +76,8 @@ class Format(ABC):
 
 
 def shown(task: Task) -> int:
-    """How many pairs of a task the solver sees where it is not told the program: the first half,
-    rounded up. The others are hidden and decide."""
+    """How many pairs of a code_f task the solver sees: the first half, rounded up. The hidden ones
+    decide."""
     return (len(task.inputs) + 1) // 2
 
 

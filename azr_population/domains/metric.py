@@ -1,4 +1,4 @@
-"""What a metric is: declared once, and used by terminal, pages, recipes and comparisons."""
+"""Metrics, declared once for terminal, pages, recipes and comparisons."""
 
 import math
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class Metric:
     """Of roles and members without their prefix (`solve_rate`); else whole (`eval/greedy`)."""
     title: str
     about: str = ""
-    """What follows the title: of what it is a mean or a share."""
+    """Follows the title: what it is a mean or a share of."""
     unit: str = ""
     percent: bool = False
     """A fraction that is shown in percent."""
     roles: tuple[str, ...] = PROPOSERS
-    """It is that of the first of these roles which a run has; () where it is the run's."""
+    """It belongs to the first of these roles that a run has; () for a metric of the run."""
     better: Literal["higher", "lower", ""] = ""
     reduce: str = "change"
-    """What a comparison makes of the curve: a name in `analysis.statistics.REDUCERS`."""
+    """How a comparison reduces the curve: a name in `analysis.statistics.REDUCERS`."""
     section: str = ""
     """Of the pages: skill, proposing, complexity, space, standing, training; not drawn if empty."""
     least: float = 0.0

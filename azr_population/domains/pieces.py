@@ -1,4 +1,4 @@
-"""A prompt or a completion taken apart for a reader: what is code in it, and what is prose."""
+"""Prompts and completions split into code and prose, for display."""
 
 import re
 from collections.abc import Sequence

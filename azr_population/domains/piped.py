@@ -1,4 +1,4 @@
-"""The types of task that `azr-population referee` takes beside the referee's own three."""
+"""Further types of task for `azr-population referee`: code_e and puzzle."""
 
 from typing import Any
 

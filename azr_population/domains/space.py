@@ -33,11 +33,11 @@ class Descriptor(NamedTuple):
 
 @dataclass(frozen=True)
 class Space:
-    """Axes, cells, and how they are told."""
+    """Axes, cells, and their descriptions."""
 
     descriptors: tuple[Descriptor, ...]
     point: Callable[[Mapping[str, Any]], tuple[float, ...] | None]
-    """Where a record of `tasks.jsonl` lies, in descriptor values; None for what cannot be read."""
+    """A record of `tasks.jsonl` in descriptor values; None if it cannot be parsed."""
     words: Callable[[Mapping[str, float]], str]
     """A cell in words, from the descriptor values of its centroid."""
     samples: Callable[[int, int], np.ndarray]
@@ -46,11 +46,11 @@ class Space:
     panels: tuple[str, ...]
     """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
     axes: tuple[str, str]
-    """The descriptors to the right and upwards in a panel."""
+    """The horizontal and the vertical descriptor of a panel."""
     labels: tuple[str, str]
     """Their labels."""
     ends: tuple[str, str]
-    """What stands at the ends of the axis to the right."""
+    """The ends of the horizontal axis."""
     cells: int = 1000
     seed: int = 9
 

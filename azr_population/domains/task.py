@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ParsedProposal:
-    """What a teacher wrote, parsed but not yet judged. All fields are text of the domain's own; in
-    `code` a program and the argument lists that it is called with."""
+    """What a teacher wrote, parsed but not yet judged. The domain defines what the texts mean; in
+    `code` they are a program and the argument lists that it is called with."""
 
     type: str
     """One of the domain's types."""
@@ -37,11 +37,11 @@ def texts_in(value: object) -> list[str]:
 def task_from_dict(row: dict[str, object]) -> Task:
     """A task from plain data with the fields of `Task`; raises for any other."""
     lists = [row["inputs"], row["outputs"], row.get("imports", ())]
-    if not all(isinstance(held, (list, tuple)) for held in lists):
-        raise TypeError(f"a task holds what is no list: {lists}")
-    inputs, outputs, imports = (tuple(held) for held in lists)  # type: ignore[arg-type, var-annotated]
+    if not all(isinstance(values, (list, tuple)) for values in lists):
+        raise TypeError(f"inputs, outputs and imports of a task must be lists: {lists}")
+    inputs, outputs, imports = (tuple(values) for values in lists)  # type: ignore[arg-type, var-annotated]
     texts = [row["program"], row.get("message", ""), *inputs, *outputs, *imports, row["type"]]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"a task holds what is no text: {texts}")
+        raise TypeError(f"a task has a field that is not text: {texts}")
     program, message, *_, type = map(str, texts)
     return Task(type, program, inputs, outputs, message, imports)

@@ -25,7 +25,7 @@ from azr_population.registry import trust
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """What is asked of every target, and how."""
+    """The options of `azr-population benchmark`."""
 
     benchmarks: str = "all"
     """Names and areas, comma-separated; `all` is the paper's ten."""
@@ -194,7 +194,7 @@ def _ask(
         **options,
     )
     failed = [log for log in logs if log.status != "success"]
-    way_on = f"What is done is kept in {folder}: the same command goes on"
+    way_on = f"Finished samples are in {folder}; the same command continues"
     # Inspect catches Ctrl-C, and then returns fewer logs and says that all is done.
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in failed):
         print(way_on)
@@ -210,7 +210,7 @@ def _ask(
 
 
 def _benchmarks(settings: BenchmarkSettings) -> dict[str, str]:
-    """The benchmarks that are asked, and the template of each by name; '' is its own. Raises
+    """The chosen benchmarks and their templates by name; '' is the benchmark's default. Raises
     UserError for an unknown one."""
     prompts = dict.fromkeys(
         (candidate.name for candidate in find_benchmarks(settings.benchmarks)), ""
@@ -257,7 +257,7 @@ def _write_figures(
 
 
 def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
-    """What a reader of the figures should know of the completions behind them."""
+    """Prints how many completions had no answer or were cut off."""
     for name, group in samples.groupby("benchmark", sort=False):
         for column, value, what in (
             ("reason", NO_ANSWER, "have no answer in the right form"),
@@ -270,7 +270,7 @@ def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
 
 
 def list_benchmarks(settings: BenchmarkSettings) -> None:
-    """Prints the benchmarks, what is there of their data, and where to get the rest."""
+    """Prints the benchmarks, which data are present, and where to get the rest."""
     extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
     for benchmark in find_benchmarks(settings.benchmarks + extra):

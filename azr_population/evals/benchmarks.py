@@ -1,4 +1,4 @@
-"""The benchmarks: where their files lie, and a problem of each row. Nothing is downloaded."""
+"""The benchmarks: their files, and a problem from each row. Nothing is downloaded."""
 
 import base64
 import gzip
@@ -35,11 +35,11 @@ class MathProblem:
 
 @dataclass(frozen=True)
 class FunctionProblem:
-    """A function to be written; right is what the canonical solution returns on the inputs."""
+    """A function to be written; the canonical solution's outputs are right."""
 
     id: str
     prompt: str
-    """The program's beginning: signature and docstring, or a docstring with examples."""
+    """Signature and docstring, or a docstring with examples."""
     entry_point: str
     canonical: str
     """A right program, complete."""
@@ -72,7 +72,7 @@ class ContestProblem:
     starter_code: str
     function: str
     read_tests: Callable[[], Tests]
-    """Reads the tests, which are too large to be kept."""
+    """Reads the tests, which are too large to stay in memory."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ where it begins."""
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is known about a benchmark before its data are read."""
+    """A benchmark, before its data are read."""
 
     name: str
     title: str
@@ -221,7 +221,7 @@ def _natural(path: Path) -> list[Any]:
 
 
 def last_boxed(text: str) -> str:
-    """What the last `\\boxed{...}` or `\\fbox{...}` holds; '' where there is none, or no end."""
+    """The content of the last `\\boxed{...}` or `\\fbox{...}`; '' if there is none, or no end."""
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     opening = re.match(r"\\f?box(?:ed)?\s*", text[start:]) if start >= 0 else None
     if opening is None:

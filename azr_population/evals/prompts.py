@@ -1,4 +1,4 @@
-"""How a problem is asked, and how its answer is found, by name, as published figures go by.
+"""Prompts and parsers of answers by name, as published figures use them.
 
 The words are those of AZR's evaluation (evaluation/ of its repository), of evalplus and of
 LiveCodeBench.
@@ -31,13 +31,13 @@ _ANSWER_IS = ("he answer is", "final answer is")
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is put before a model: a user's turn, or plain text to be continued."""
+    """A user's turn, or plain text to be continued."""
 
     text: str
     chat: bool = False
     system: str = ""
     answer_begins: str = ""
-    """What the model's turn begins with, where the template allows that."""
+    """Beginning of the model's turn, if the template allows one."""
     plain: str = ""
     """For a model without a chat template; '' takes `text`."""
     stops: tuple[str, ...] = ()
@@ -47,12 +47,12 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A named prompt, and how its answer is found."""
+    """A prompt and the parser of its answer."""
 
     make: Callable[[Any], Prompt]
     """Prompt of a problem."""
     parse: Callable[[Problem, str], str]
-    """The answer in a completion; '' where there is none."""
+    """The answer in a completion; '' for none."""
     source: str
 
 

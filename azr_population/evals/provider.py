@@ -32,7 +32,7 @@ from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import load_adapter
 
 MAX_TOKENS = 2048
-"""Of a completion, where nobody says."""
+"""Default length of a completion."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,18 @@ class Request:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What `tasks` says of the prompt: its metadata."""
+        """The prompt's metadata, from `tasks`."""
         return self.messages[-1].metadata or {}
 
     @property
     def row(self) -> int:
-        """The number by which it draws: of its sample and epoch, not of its batch."""
+        """Seeds its draws: depends on sample, epoch and target, not on the batch."""
         text = f"{self.notes.get('sample')} {self.notes.get('epoch')} {self.target.name}"
         return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
 
 
 class SharedRollout:
-    """One base, and all members on it that somebody asks."""
+    """One base and the members on it that are evaluated."""
 
     def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
         self.base, self.dtype, self.device = base, dtype, device
@@ -72,7 +72,7 @@ class SharedRollout:
         self._loaded: LoadedRollout | None = None
 
     def add(self, target: EvalTarget) -> None:
-        """From now on the target can be asked. Raises UserError: its folder is not an adapter."""
+        """Adds a target. Raises UserError: its folder is not an adapter."""
         self.specs[target] = load_adapter(target.folder).spec if target.folder else None
 
     def generate(self, requests: list[Request]) -> list[ModelOutput]:

@@ -33,9 +33,9 @@ _BATCH = 64
 _FEW = 4
 _WRONG = "271828182.5"
 _CONTEST = ContestProblem("proof", "", "", "", lambda: (("2 3\n", "5\n"), ("0 7\n", "7\n")))
-"""LiveCodeBench has no solutions of its own."""
+"""LiveCodeBench publishes no solutions."""
 _PUZZLE = PuzzleProblem("proof", "def sat(x):\n    return x > 0 and x * x == 1369")
-"""P3's solutions are programs, which have to be run first."""
+"""P3's solutions are programs, which would have to be run first."""
 
 
 Completion = tuple[Problem, str]
@@ -43,7 +43,7 @@ Parser = Callable[[Problem, str], str]
 
 
 class Graders:
-    """Opens what the graders need when it is first needed; `close` ends all processes."""
+    """Starts the processes of graders on first use; `close` ends them."""
 
     def __init__(self, processes: int = 0) -> None:
         """`processes`: 0 takes one per core."""
@@ -57,7 +57,7 @@ class Graders:
         return self.judge([(p, a) for (p, _), a in zip(completions, answers, strict=True)])
 
     def parse(self, parser: Parser, completions: Sequence[Completion]) -> list[str]:
-        """The answers that completions give; '' where there is none."""
+        """The answers in the completions; '' for none."""
         if parser is not sanitized:
             return [parser(problem, text) for problem, text in completions]
         # It parses what the model wrote, again and again.
@@ -166,8 +166,8 @@ def _score(verdict: EvalVerdict) -> Score:
 
 @cache
 def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
-    """Lets a benchmark's grader judge known answers to its first problems before anything is asked:
-    right ones must pass, spoilt ones fail. Raises UserError where it does not, or cannot judge."""
+    """Self-test of a benchmark's grader on its first problems: right answers must pass, spoilt ones
+    fail. Raises UserError otherwise."""
     problems = read_benchmark(benchmark, data).problems[:_FEW]
     parser = find_template(prompt, benchmark).parse
     self_tests = [case for problem in problems for case in _known_answers(problem)]
@@ -179,7 +179,7 @@ def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
         if right and not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
             raise _broken(benchmark, f"fails {problem.id}'s own right answer ({why})")
-    # Not each: evalplus lets anything pass that is something, for a few problems.
+    # Not every one: for a few problems evalplus accepts any value but None.
     if all(verdict.passed for verdict in verdicts):
         raise _broken(benchmark, f"passes a wrong answer to {problems[0].id}")
 

@@ -67,7 +67,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
-    """What is averaged in each column of the table: benchmarks with weights that sum to 1."""
+    """Each column of the table: its benchmarks, with weights that sum to 1."""
     shares = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
     areas = {
         title: [name for name in benchmarks if BENCHMARKS[name].area == area]
@@ -131,8 +131,8 @@ def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _draw(scores: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
-    """[1 + draws]: the column's figure, then on problems drawn with replacement. The draws are the
-    same for all models, so that differences are paired."""
+    """[1 + draws]: the column's figure, then those of bootstrap samples of the problems. The samples
+    are the same for all models, so that differences are paired."""
     random = np.random.default_rng(_SEED)
     total = np.zeros(1 + _DRAWS)
     for name, weight in weights.items():
@@ -151,7 +151,7 @@ def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
     value = float(draws[0])
     low, high = np.percentile(draws[1:], (2.5, 97.5))
     if problems and np.ptp(draws) == 0 and value in (0.0, 1.0):
-        # All alike: draws know nothing of what was not seen, the exact binomial bound does.
+        # All problems agree, so the bootstrap has no spread; the exact binomial bound does.
         unseen = 1.0 - 0.025 ** (1.0 / problems)
         low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
     return dict(zip(names, (value, float(low), float(high)), strict=True))

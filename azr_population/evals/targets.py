@@ -1,4 +1,4 @@
-"""Who is asked (the base and the members of a run, a PEFT folder, a base), and loading them."""
+"""The models that are evaluated (a run's base and members, a PEFT folder, a base); loading them."""
 
 import hashlib
 from collections import deque
@@ -31,7 +31,7 @@ _NO_MEMBERS = LoraSpec(1, 1.0, ("all-linear",))
 
 @dataclass(frozen=True)
 class EvalTarget:
-    """One model that is asked."""
+    """One model that is evaluated."""
 
     name: str
     role: str
@@ -120,7 +120,7 @@ def _base_of(adapter: Path, base: Path | None) -> Path:
     """The folder of the base that an adapter names, or the given one."""
     named = str(read_config(adapter).get("base_model_name_or_path") or "")
     path = base or Path(named).expanduser()
-    # The embedded base lies elsewhere on every machine.
+    # The embedded base has another path on every machine.
     if not base and not path.is_dir() and named.endswith(NANO):
         path = Path(nano_base_path())
     if not path.is_dir():
@@ -177,7 +177,7 @@ def load_rollout(
             f"the adapters have {len(shapes)} shapes; measure adapters of one shape at a time"
         )
     settings.kind.check(1)
-    # A rollout with weights of its own has the GPU to itself.
+    # A rollout that loads its own weights needs the whole GPU.
     model, tokenizer = load_base(base, dtype, "cpu" if settings.kind.own_weights else device)
     # Fresh adapters add nothing (B is zero): that is the base.
     seeds = [torch.Generator().manual_seed(0) for _ in targets]

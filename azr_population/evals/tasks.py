@@ -33,8 +33,8 @@ _STOPS = 4
 
 @solver
 def ask() -> Solver:
-    """Asks once. A member's answer is begun for it, a server's is not: the protocol has no such
-    thing."""
+    """Generates once. Only members get the beginning of their answer: servers' protocol has no
+    prefill."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         user = state.messages[-1]

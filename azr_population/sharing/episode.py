@@ -1,5 +1,5 @@
-"""One proposal and the attempts at it, judged and rewarded by a run's own functions: what the
-environments for other libraries play."""
+"""One proposal and the attempts at it, judged and rewarded by the functions of a run: an episode of
+the environments for other libraries."""
 
 from collections.abc import Container
 from functools import cache
@@ -34,7 +34,7 @@ class Episode:
 
     Args:
         finished: whether the model ended the text, and not a limit of tokens.
-        known: tasks that exist already; proposing one of them costs `duplicate_penalty`.
+        earlier: existing tasks; proposing one of them costs `duplicate_penalty`.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Episode:
         self.row.attempts.append(Attempt(completion, answer))
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
-        """The proposal's reward and each attempt's. A task whose own answer turns out unsteady is
-        none: it pays as an invalid proposal, and there are no attempts."""
+        """The proposal's reward and each attempt's. If the task's own answer is not always right,
+        the proposal is invalid and there are no attempts."""
         grade([self.row], judge())
         reward_rows([self.row], population)
         return self.row.reward, [attempt.reward for attempt in self.row.attempts]

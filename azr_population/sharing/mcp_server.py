@@ -13,7 +13,7 @@ from azr_population.referee.pipe import judge_lines
 
 def serve(settings: RefereeSettings) -> None:
     """Serves the tools `run_program` and `judge` on standard input and output until they close.
-    Raises UserError: there is no package `mcp`."""
+    Raises UserError: `mcp` is not installed."""
     try:
         from mcp.server import MCPServer
     except ImportError as error:

@@ -43,7 +43,7 @@ class SelfPlayEnvironment(Environment[SelfPlayAction, SelfPlayObservation, State
         samples_per_task: int = 4,
         **_: Any,
     ) -> SelfPlayObservation:
-        """Asks for a proposal. Raises UserError: there is no such type of task."""
+        """Asks for a proposal. Raises UserError for an unknown type."""
         [self._type] = judge().domain.wanted([type])
         self._population = PopulationConfig(samples_per_task=samples_per_task)
         self._state = State(episode_id=episode_id or str(uuid4()), step_count=0)

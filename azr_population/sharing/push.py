@@ -32,8 +32,8 @@ def push(
     private: bool = False,
 ) -> None:
     """Pushes members to `repo`, or writes to the folder `out` what would be pushed. Raises
-    UserError: there is no such run or member, the folder is there already, the base has no name on
-    the Hub, or the Hub refuses or cannot be reached."""
+    UserError: there is no such run or member, the folder exists, the base has no name on the Hub,
+    or the Hub refuses or cannot be reached."""
     if not out and not ON_THE_HUB.fullmatch(repo):
         raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
     run = RunDirectory(path)
@@ -59,8 +59,8 @@ def write_repository(
 ) -> None:
     """Writes what would be pushed: one member's files at the top of `folder`, of several in a
     folder each. One member alone has its benchmarks in `.eval_results/`. Paths of this machine are
-    left out of configuration and card. Raises UserError: the run has no such member, or nobody
-    knows the base's name on the Hub."""
+    left out of configuration and card. Raises UserError: the run has no such member, or the base's
+    name on the Hub is unknown."""
     for name in members:
         if not run.member(name).is_dir():
             raise UserError(f"{run.path} has no member {name}")
@@ -108,8 +108,7 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
 def _write_member(
     target: Path, run: RunDirectory, name: str, base: str | None, license: str | None
 ) -> None:
-    """Reads the member as an adapter, with all checks of that, and writes it anew: no file of the
-    run is copied."""
+    """Loads the member as an adapter, with all checks, and writes it anew: no file is copied."""
     source = run.member(name)
     base = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
     save_adapter(load_adapter(source), target, base or "nano", _facts(run, name))

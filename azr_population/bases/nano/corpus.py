@@ -1,9 +1,8 @@
 """The pre-training corpus: generated programs, executed, written as propose and solve documents.
 
-A document is a list of tokens with two numbers for each: its branch and its weight in the loss.
-Branch 0 is the program, branches 1, 2, ... are input/output pairs that read the program but not
-each other, so that one program serves several questions in the very form in which they are asked
-later. Every program whose hash falls into the held-out bucket is left out for the eval.
+Each token of a document has a branch and a weight in the loss. Branch 0 is the program; branches 1,
+2, ... are input/output pairs that attend to the program but not to each other, so that one program
+serves several questions, each in the form of a run. Held-out programs are left out for the eval.
 """
 
 import ast
@@ -24,7 +23,7 @@ O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 CHUNK = 4000
 _PAIRS = 10
 _DULL = frozenset({"0", "1", "2", "-1", "[]", "''"})
-"""Outputs that a guess gets right too often; most pairs with them are left out of proposals."""
+"""Outputs that are easy to guess; most pairs with them are left out of proposals."""
 
 LEVELS = {
     ("propose", O): (34, 36, 22, 8),
@@ -55,16 +54,14 @@ class Example:
     level: int
     pairs: tuple[tuple[str, str], ...]
     failed: int = 0
-    """Arguments that it was tried on in vain."""
+    """Arguments on which it failed."""
 
 
 def draw_example(
     grammar: Grammar, level: int, simple: bool, held_out: bool = False
 ) -> Example | None:
-    """One program and its pairs, or None when it is not worth asking about.
-
-    Refused: programs that often fail, or whose value hardly depends on the input.
-    """
+    """One program and its pairs; None if it often fails, or its value hardly depends on the
+    input."""
     rng = grammar.rng
     depth = 1 if simple and rng.random() < 0.6 else 2
     written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
@@ -128,7 +125,7 @@ def documents(
 
 
 def _tail_document(grammar: TailGrammar, phase: str, type: TaskType, strict: bool) -> str:
-    """Drawn until there is one, so that a construct whose programs often fail is no rarer."""
+    """Draws until one is accepted: a construct whose programs often fail is as frequent."""
     construct = draw_construct(phase, grammar.rng)
     while True:
         example = draw_tail_example(grammar, [construct], simple=type == F)
@@ -166,7 +163,7 @@ EOS = "<eos>"
 
 
 def propose_text(type: TaskType, example: Example, rng: Random) -> str | None:
-    """A propose document: two inputs in branches of their own, or code_f's six in a row."""
+    """A propose document: two inputs, each in its branch, or code_f's six in a row."""
     prompt = NanoFormat().propose_prompt(type)
     pairs = [pair for pair in example.pairs if not _is_identity(pair)]
     if type == F:
@@ -204,8 +201,7 @@ def _is_sound(example: Example) -> bool:
 def _spread(example: Example) -> Example:
     """Code_f's inputs in rising order, every other one first.
 
-    The shown half then spans the same range as the hidden half. It was also meant to help a small
-    model keep its inputs apart; measured, its proposals repeat an input as often as before.
+    The shown half then spans the same range as the hidden half.
     """
     pairs = sorted(
         example.pairs[:CODE_F_INPUTS], key=lambda pair: ast.literal_eval(f"({pair[0]},)")
@@ -214,5 +210,5 @@ def _spread(example: Example) -> Example:
 
 
 def _is_identity(pair: tuple[str, str]) -> bool:
-    """Whether the value stands among the arguments already, which the validity rules refuse."""
+    """Whether the value is among the arguments, which the validity rules reject."""
     return pair[1] in pair[0]

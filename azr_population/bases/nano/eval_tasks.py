@@ -1,8 +1,8 @@
 """A fixed eval on programs of the grammar that the base has never been trained on.
 
-It has strata: the core of the grammar, which pre-training has saturated, the long tail by its
-constructs' frequency, and compositions of two of those, which pre-training never had. What a run
-can teach lies in the tail; the core says what it cost.
+Its strata are the core of the grammar, which pre-training has saturated, the long tail by its
+constructs' frequency, and compositions of two of those, which were not in pre-training. A run can
+improve the tail; the core shows forgetting.
 """
 
 from collections.abc import Collection
@@ -30,29 +30,28 @@ def draw_eval_tasks(
 ) -> list[Task]:
     """`n_per_type` tasks of each of the `types`, in order of type and of `strata`.
 
-    Every program is in the held-out bucket (`corpus.is_held_out`); all of a run's default rules for
-    valid tasks hold. No program of the core comes twice, and no task of the tail. The same numbers
-    give the same eval, and the tasks of a type do not depend on which others there are. Programs
-    are of our own grammar and run in this process.
+    Every program is in the held-out bucket (`domain.is_held_out`); all of a run's default rules for
+    valid tasks hold. Programs of the core and tasks of the tail are distinct. The same numbers give
+    the same eval, and the tasks of a type do not depend on the other types. The programs are of our
+    grammar and run in this process.
     """
     tasks: list[Task] = []
     for type in filter(types.__contains__, TaskType):
         rng = Random(f"nano exam {seed} {type}")
         grammar = TailGrammar(rng)
-        of_type: list[Task] = []
-        of_strata = strata(n_per_type)
-        for number, stratum in enumerate(of_strata):
-            place, size = number - of_strata.index(stratum), of_strata.count(stratum)
-            task = None
-            while task is None or task in of_type or (stratum == CORE and _repeated(task, of_type)):
+        drawn_tasks: list[Task] = []
+        programs: set[str] = set()
+        names = strata(n_per_type)
+        for number, stratum in enumerate(names):
+            place, size = number - names.index(stratum), names.count(stratum)
+            while True:
                 task = draw_task(grammar, type, stratum, place, size, held_out=True)
-            of_type.append(task)
-        tasks += of_type
+                if task not in drawn_tasks and not (stratum == CORE and task.program in programs):
+                    break
+            drawn_tasks.append(task)
+            programs.add(task.program)
+        tasks += drawn_tasks
     return tasks
-
-
-def _repeated(task: Task, others: list[Task]) -> bool:
-    return any(task.program == other.program for other in others)
 
 
 def strata(n_per_type: int) -> list[str]:
@@ -69,7 +68,7 @@ def draw_task(
     size: int,
     held_out: bool = False,
 ) -> Task:
-    """A task of this stratum; over the places below `size` levels and constructs take turns."""
+    """A task of this stratum, the `place`-th of `size`, over which levels and constructs rotate."""
     while True:
         example = _example(grammar, type, stratum, place, size, held_out)
         if example is None:
@@ -90,5 +89,6 @@ def _example(
         return draw_example(grammar, level, type == TaskType.CODE_F, held_out)
     if stratum == COMPOSITIONS:
         return draw_tail_example(grammar, draw_composition(grammar.rng), held_out=held_out)
-    of_band = CONSTRUCTS[BANDS[stratum]]
-    return draw_tail_example(grammar, [of_band[place % len(of_band)]], held_out=held_out)
+    constructs = CONSTRUCTS[BANDS[stratum]]
+    construct = constructs[place % len(constructs)]
+    return draw_tail_example(grammar, [construct], held_out=held_out)

@@ -21,7 +21,7 @@ ARGUMENTS = {INT: "nmk", LIST: "ab", STR: "st"}
 
 @dataclass
 class Scope:
-    """What can be read where, and what has not been read yet."""
+    """Variables by type, and those that have not been read yet."""
 
     types: dict[str, str]
     unread: list[str] = field(default_factory=list)
@@ -442,7 +442,7 @@ class Grammar:
         return f"{name}[{rng.choice(('0', '-1'))}]"
 
     def _letter(self, scope: Scope) -> str:
-        """A short string: mostly a letter, or the loop's own."""
+        """A short string: mostly a letter, or the loop's variable."""
         rng = self.rng
         if "c" in scope.types and rng.random() < 0.7:
             return rng.choices(("c", "c.upper()", "c * 2"), (6, 1, 2))[0]

@@ -1,8 +1,7 @@
 """Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/sft_trainer.py`.
 
 The corpus is made on the fly in child processes, so every document is new. A build is reproducible
-(same seed, machine, threads and versions) when its token budget ends it; one that its minutes end
-has seen as much as the machine could do in that time.
+(same seed, machine, threads and versions) if it ends by its token budget, not by its minutes.
 """
 
 import json
@@ -53,12 +52,12 @@ SAMPLE = (
     "<PO>def f(n):\n    x = 0\n    for i in range(2):\n        x -= i - 7\n"
     "    x = [i + n for i in range(4)]\n    return [i - n for i in range(4)]<in>5<eos>"
 )
-"""What a base has to read and score as it did when it was built; see `base_model.check_sample`."""
+"""A base proves itself on this text when loaded; see `base_model.check_sample`."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training with an optimizer and a learning-rate curve of its own."""
+    """A part of the training, with a new optimizer and learning-rate schedule."""
 
     tokens: int
     minutes: float
@@ -74,13 +73,13 @@ PHASES = (
     Phase(tokens=8_000_000, minutes=0.17, learning_rate=1.2e-3, strict=True),
     Phase(tokens=2_500_000, minutes=0.06, learning_rate=1.2e-3, strict=True, tail=True),
 )
-"""All kinds of programs first; then a shorter stretch whose proposals are chosen for validity; then
-a short one that adds the long tail."""
+"""First all kinds of programs; then a shorter phase with strictly valid proposals; then a short one
+that adds the long tail."""
 
 
 @dataclass(frozen=True)
 class BuildRecipe:
-    """Everything that a build depends on but the seed."""
+    """Everything that a build depends on, except the seed."""
 
     hidden: int = 128
     layers: int = 6
@@ -121,7 +120,7 @@ def new_model(recipe: BuildRecipe, seed: int) -> Any:
     )
     torch.manual_seed(seed)
     model = Qwen2ForCausalLM(config)
-    # Smaller steps into the residual stream the deeper the model, as GPT-2 does it.
+    # As in GPT-2: the deeper the model, the smaller the first updates of the residual stream.
     with torch.no_grad():
         for layer in model.model.layers:
             for module in (layer.self_attn.o_proj, layer.mlp.down_proj):

@@ -1,9 +1,9 @@
 """The long tail: constructs that the base sees seldom, on top of the grammar that it knows well.
 
-As in real code, frequencies fall with the rank, and a program is met far oftener than what it
-evaluates to: the tail has a larger share of the proposed programs than of the solved ones. So a
-teacher writes such programs, a student solves some of them, and practice has something to teach.
-No document holds two of the constructs; their compositions are for the eval.
+As in real code, frequencies fall with the rank, and programs are more frequent than their values:
+the tail has a larger share of the proposed programs than of the solved ones. So a teacher writes
+such programs, a student solves some of them, and training has something to teach. No document has
+two of the constructs; their compositions are for the eval.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from azr_population.bases.nano.grammar import (
 )
 
 SHARES = {"propose": 0.5, "solve": 0.12}
-"""Chance that a document is to have a tail construct, by phase. Such a document is drawn until
-there is one, while for a program of the core that is refused all is drawn anew: so their share of
-the documents is larger (the base's card has it)."""
+"""Chance of a tail construct in a document, by phase. Such a document is drawn until one is
+accepted, while a rejected core program is replaced by a new draw of everything: so the tail's share
+of the documents is larger (see the base's card)."""
 _EXPONENTS = {"propose": 0.3, "solve": 0.8}
 """A construct of rank r has weight r ** -exponent: values are rarer than programs."""
 
@@ -57,33 +57,33 @@ CONSTRUCTS = tuple(
         (STR, STR, "{x} * 3"),
     )
 )
-"""From the most to the least frequent; what takes more practice stands first, so that most of them
-start where a student solves one task in five to two, by greedy decoding. Constructs that right
-answers did not teach in 100 steps are not among them (recipes/HISTORY.md)."""
+"""From the most to the least frequent. Those that take more training come first, so that a student
+solves one in five to one in two of most of them at the start, by greedy decoding. Constructs that a
+student did not learn in 100 steps were left out (recipes/HISTORY.md)."""
 
 _USES = {
     LIST: ("{t}", "{t} + [{k}]", "[{k}] + {t}", "{t} + [len({x})]", "[{x}[0]] + {t}"),
     STR: ("{t}", "{t} + {c}", "{c} + {t}", "{t} + str(len({x}))", "{x}[0] + {t}"),
 }
-"""What a return does with the value of a construct: little, so that the construct is the task."""
+"""How a return uses the construct's value: hardly, so that the construct is the task."""
 _AFTER = {
     LIST: ("{x}[::-1]", "{x}[0]", "{x}[-1]", "len({x})", "{x} + [{k}]", "{x}[1:]", "{x}[:2]"),
     STR: ("{x}[::-1]", "{x} + {c}", "{c} + {x}", "{x}.upper()", "{x}[0]", "{x}[1:]", "{x}[:2]"),
 }
-"""... and a return that follows it."""
+"""A return after it."""
 
 BANDS = {"tail, seldom": slice(0, 4), "tail, rare": slice(4, 8), "tail, rarest": slice(8, 12)}
 """Ranks by frequency, as the eval groups them."""
 
 
 def draw_construct(phase: str, rng: Random) -> Construct:
-    """A construct as often as documents of this phase have it."""
+    """A construct, by its frequency in documents of this phase."""
     weights = [(rank + 1) ** -_EXPONENTS[phase] for rank in range(len(CONSTRUCTS))]
     return rng.choices(CONSTRUCTS, weights)[0]
 
 
 def draw_composition(rng: Random) -> tuple[Construct, Construct]:
-    """Two constructs, the second of which takes what the first gives; all alike likely."""
+    """Two constructs of which the second takes the value of the first, uniformly."""
     first = rng.choice(CONSTRUCTS)
     following = [other for other in CONSTRUCTS if other.takes == first.gives and other != first]
     return first, rng.choice(following)

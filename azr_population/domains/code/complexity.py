@@ -30,7 +30,7 @@ MEASURES = tuple(
         ("halstead_volume", "Halstead volume", "bits, per valid program", "bits", ""),
     )
 )
-"""Of programs; the first is what their size is told by."""
+"""Of programs; the first is their size."""
 
 
 @lru_cache(maxsize=1024)
@@ -113,10 +113,10 @@ OPERATIONS: dict[type[ast.AST], str] = {
 
 
 def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """Where a record of `tasks.jsonl` lies; None where its program cannot be parsed."""
+    """A record of `tasks.jsonl` in descriptor values; None if its program cannot be parsed."""
     program = task.get("program")
     place = _place_of(program) if isinstance(program, str) else None
-    return None if place is None else (*place, *of_data(task))
+    return None if place is None else (*place, *data_descriptors(task))
 
 
 @lru_cache(maxsize=100_000)
@@ -154,7 +154,7 @@ def words(value: Mapping[str, float]) -> str:
     )
 
 
-def of_data(task: Mapping[str, Any]) -> tuple[float, ...]:
+def data_descriptors(task: Mapping[str, Any]) -> tuple[float, ...]:
     """The other seven descriptors, of the task's inputs and outputs."""
     inputs = [argument_kinds(text) for text in texts_in(task.get("inputs"))]
     outputs = [literal_kind(text) for text in texts_in(task.get("outputs"))]
@@ -211,7 +211,7 @@ def samples(seed: int, n: int) -> np.ndarray:
     depth and branching are uniform up to what a program of that size has room for; one to three
     arguments and the kinds of values are equally likely. With 1000 cells, 150 steps of the nano
     single agent (135 and 142 cells) fill about a third of what 20,000 programs of the nano grammar
-    fill (444). The other cells are for larger models.
+    fill (444). Larger models can fill the other cells.
     """
     generator = np.random.default_rng(seed)
     bounds = {d.name: d for d in DESCRIPTORS}
@@ -253,5 +253,5 @@ SPACE = Space(
     labels=("AST nodes", "branching"),
     ends=("8", "128"),
 )
-"""The archive's first two principal components only tell the kinds of output apart, so these have
-panels of their own."""
+"""The archive's first two principal components only separate the kinds of output, so each of these
+has its panel."""

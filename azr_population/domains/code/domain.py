@@ -37,7 +37,7 @@ class ProgramDomain(Domain):
     def accept(
         self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
     ) -> Task | str:
-        """The task, or the reason why it is none, after a valid execution."""
+        """The task, or the reason for refusing it, after a valid execution."""
 
     @abstractmethod
     def question(self, task: Task, answers: Sequence[str]) -> Question:
@@ -65,8 +65,8 @@ class ProgramDomain(Domain):
     def grade(
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
-        """The referee compares values by running programs. An answer that is an input is refused
-        unasked where it holds an infinite number."""
+        """The referee compares values by running programs. An input with an infinite number is
+        refused unexecuted."""
         literal = TaskType.CODE_O, TaskType.CODE_F, CODE_E
         finite = [
             tuple(a for a in answers if task.type in literal or is_finite(a))

@@ -1,7 +1,7 @@
 """The one place that reads the source text of programs that models write. Nothing runs here.
 
 The trainer measures, compares and counts such programs in its own process, so no text may raise,
-hang or grow here: every reader is bounded, and gives a value or says why there is none.
+hang or use up memory here: every reader is bounded, and returns a value or a reason.
 """
 
 import ast
@@ -20,11 +20,11 @@ _UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErr
 
 
 class Source(NamedTuple):
-    """A program as the parser has it. The tree is shared: nobody may change it."""
+    """A parsed program. The tree is shared and must not be changed."""
 
     tree: ast.Module | None
     reason: str = ""
-    """Why there is no tree: `too_long`, `too_nested` or `syntax_error`."""
+    """`too_long`, `too_nested` or `syntax_error` if there is no tree."""
 
 
 @lru_cache(maxsize=64)

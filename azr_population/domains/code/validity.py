@@ -1,7 +1,7 @@
-"""When a proposal becomes a task: the rules that refuse guessable answers, each by name.
+"""The rules by which `code` refuses guessable answers, by name.
 
-The referee has the first word (it runs, it ends, it is deterministic, its outputs are literals);
-these rules have the second. They look at source text and literals only and run nothing.
+The referee decides first: the program runs, ends, is deterministic, and its outputs are literals.
+These rules then examine source text and literals; they run nothing.
 """
 
 import ast
@@ -19,7 +19,7 @@ from azr_population.domains.code.task_types import ParsedProposal, Task, TaskTyp
 from azr_population.domains.domain import HeldOut
 
 MIN_CODE_F_INPUTS = 4
-"""Different inputs that a code_f task needs: two to show and two to hide, or it says nothing."""
+"""Different inputs that a code_f task needs: two to show and two to hide."""
 
 
 def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
@@ -30,7 +30,7 @@ def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
 def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     """The answer does not depend on the input: no parameter is read, or all outputs are equal.
 
-    With a single input this is a look at the text; a program that reads its parameter in vain
+    With a single input only the text is examined; a program that reads its parameter without effect
     passes.
     """
     if len(outputs) > 1:
@@ -39,7 +39,7 @@ def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
 
 
 def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
-    """Every answer is written in its own input already."""
+    """Every output is among its arguments."""
     return all(
         output in map(literal, arguments(source))
         for source, output in zip(proposal.inputs, outputs, strict=True)
@@ -122,9 +122,9 @@ class HeldOutPrograms(HeldOut):
         return fingerprint(program) in self._copies
 
     def is_near_copy(self, program: str) -> bool:
-        """Whether it is one of them but for its constants; such tasks are counted.
+        """Whether it differs from one of them in constants only; such tasks are counted.
 
-        At nano scale programs are short, so that many agree by chance: refusing them would take
-        away a part of the grammar.
+        At nano scale programs are so short that many agree by chance: refusing them would remove a
+        part of the grammar.
         """
         return fingerprint(program, constants=False) in self._shapes

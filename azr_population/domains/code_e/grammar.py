@@ -1,6 +1,6 @@
-"""Small programs that may raise, without end: for evals and warm-ups.
+"""An endless supply of small programs that may raise, for evals and warm-ups.
 
-They are our own and run in this process; what a model writes is run by the referee.
+They are ours and run in this process; the referee runs what a model writes.
 """
 
 from random import Random
@@ -42,7 +42,7 @@ _GUARDS = (
 
 
 def make(rng: Random) -> Task | None:
-    """A task, or None where the draw is of no use."""
+    """A task, or None if the draw is rejected."""
     kinds = rng.choice(("l i", "s i", "l", "s", "i j", "l s", "d s", "d i", "i"))
     names = {kind: name for kind, name in zip(kinds.split(), "abc", strict=False)}
     parameters = list(names.items())

@@ -37,10 +37,10 @@ def _entry(source):
 
 globals().update(_entry({source!r}))
 """
-"""As AZR reads it: the last line of a traceback up to the colon, which is the qualified name. What
-the value's `repr` raises counts, the value does not. The program has a namespace of its own, so
-that an `f` that calls itself does not meet this one; its other names are there for the input. Lack
-of memory is the machine's affair, and what the sandbox forbids is not the program's."""
+"""The name is AZR's: the last line of a traceback up to the colon, qualified. An error of the
+value's `repr` counts. The program runs in its own namespace, so that a recursive `f` does not call this
+one; the input may use its other names. Running out of memory and what the sandbox forbids are not
+errors of the program."""
 
 
 def naming(program: str, imports: Sequence[str] = ()) -> str:

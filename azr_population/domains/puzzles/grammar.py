@@ -1,8 +1,8 @@
 """Number puzzles, and a few of texts and lists, without end: for evals and warm-ups.
 
 Equations, divisibility, sums of digits, small Diophantine problems; mathematics whose tasks need no
-sentence to be trusted. These programs are our own and run in this process; what a model writes is
-run by the referee.
+sentence to be trusted. These programs are ours and run in this process; the referee runs what a
+model writes.
 """
 
 import ast
@@ -24,7 +24,7 @@ def puzzle_task(program: str, *witness: str) -> Task:
 
 
 def make(rng: Random) -> Task | None:
-    """A puzzle, or None where a trivial answer solves what was drawn."""
+    """A puzzle, or None if a trivial answer solves it."""
     condition, witness = rng.choices(MAKERS, WEIGHTS)[0](rng)
     for name in ("a", "b", "c"):  # a number may be a parameter with a default
         number = f"#{name}:"
@@ -157,14 +157,10 @@ _LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp)
 
 
 def candidates(program: str) -> list[str]:
-    """Answers that take no thought, as text; the same for the same program. A puzzle that one of
-    them solves is none.
+    """Trivial answers, as text; a puzzle that one of them solves is refused.
 
-    They are what somebody would write who has not read the puzzle, or has only copied from it:
-    small numbers and powers of ten, empty and shortest texts and collections, and every literal
-    that stands in the program, the defaults of `sat` among them. Five in a hundred blind guesses at
-    a number are right of one number in 21; so few small numbers that are not tried would say
-    nothing.
+    Small numbers and powers of ten, empty and shortest texts and collections, and every literal of
+    the program, including the defaults of `sat`.
     """
     return list(dict.fromkeys((*ALWAYS, *_written(program)[:MAX_WRITTEN])))
 

@@ -53,7 +53,7 @@ def _counted(program: str) -> tuple[Mapping[str, float], Mapping[str, int]] | No
             conditions += len(node.ops)
         elif isinstance(node, ast.Constant) and type(node.value) is int:
             largest = max(largest, abs(node.value))
-    # By bits: a number of many thousand digits is not to be written out.
+    # By bits: Python refuses to write out very long numbers.
     digits = (
         math.ceil(largest.bit_length() * math.log10(2)) if largest > 10**15 else len(str(largest))
     )
@@ -84,7 +84,7 @@ what the witness is."""
 
 
 def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """Where a record of `tasks.jsonl` lies; None where its program cannot be parsed."""
+    """A record of `tasks.jsonl` in descriptor values; None if its program cannot be parsed."""
     program, inputs = task.get("program"), task.get("inputs")
     counted = _counted(program) if isinstance(program, str) else None
     if counted is None:

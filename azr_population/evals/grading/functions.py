@@ -23,8 +23,8 @@ from azr_population.referee import Reason
 from azr_population.referee.jobs import CallOutcome
 
 CANONICAL_SECONDS = (0.25, 1.0, 4.0, 16.0, 64.0)
-"""CPU seconds that a canonical solution gets for all inputs: the first limit that is enough. The
-sandbox shows programs no true clock, so this is how their time is known."""
+"""Limits of CPU seconds that a canonical solution is tried with, for all inputs. The sandbox hides
+the clock, so the first that is enough stands for its time."""
 MIN_SECONDS = 4.0
 INPUTS = 4.0
 TIME_FACTOR = 4.0
@@ -65,7 +65,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         """Verdicts in order. Raises UserError for a problem whose canonical solution fails.
 
         Base inputs come first, where most wrong solutions fail; what passes them is run on the
-        plus inputs, in a process of its own, as evalplus does.
+        plus inputs, in another process, as in evalplus.
         """
         references = self._references_of([problem for problem, _ in solutions])
         verdicts = {
@@ -95,7 +95,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         return [self._references[id(problem)][1] for problem in problems]
 
     def _referee(self, limits: Limits) -> sandbox.Referee:
-        """Opened when it is first needed, and kept: workers take a while to start."""
+        """Opened on first use and cached: workers take a while to start."""
         if limits not in self._referees:
             seconds, part = limits
             self._referees[limits] = self._stack.enter_context(

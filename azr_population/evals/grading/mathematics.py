@@ -22,7 +22,7 @@ T = TypeVar("T")
 _MEMORY_BYTES = 4 << 30
 _WALL_FACTOR = 20
 _LONGEST = 4000
-"""Characters of an answer; what is longer is no answer to these questions."""
+"""Characters of an answer; longer ones are wrong."""
 
 
 class Workers:

@@ -1,4 +1,4 @@
-"""What came out of a solution, and when it is right: evalplus's data format and its rules.
+"""Outputs of a solution, and when they are right: evalplus's data format and rules.
 
 The rules are those of `unsafe_execute` in evalplus 0.3.1 (evalplus/eval/__init__.py), in its order;
 what is special about single problems is taken from evalplus itself.
@@ -27,7 +27,7 @@ _MAX_BYTES = 32 << 20
 
 
 class MalformedOutput(ValueError):
-    """What came back is not what our side writes."""
+    """The text from the sandbox is not a record that we write there."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SolutionOutput:
 
     @property
     def value(self) -> Any:
-        """The value itself; `UNKNOWN` where all that is known is a hash, or it is not a literal."""
+        """The value; `UNKNOWN` if there is only a hash, or it is not a literal."""
         try:
             return literal.parse(self.text) if self.kind == "text" else UNKNOWN
         except literal.NotLiteral:
@@ -56,7 +56,7 @@ class SolutionOutput:
 
 
 UNKNOWN = object()
-"""In the place of a value that is not known outside the sandbox; it equals nothing."""
+"""Stands for a value that is not available outside the sandbox; it equals nothing."""
 
 
 def outputs_and_error(packed: str) -> tuple[list[SolutionOutput], str]:
@@ -91,7 +91,7 @@ def first_wrong(
     outputs: Sequence[SolutionOutput],
     expected: Sequence[SolutionOutput],
 ) -> int | None:
-    """Position of the first output that is not right; None where there is none."""
+    """Position of the first wrong output; None if all are right."""
     atol = problem.atol
     for position, right in enumerate(expected):
         if position >= len(outputs):
@@ -111,8 +111,8 @@ def _is_right(
     right: SolutionOutput,
     atol: float,
 ) -> bool:
-    """evalplus counts an exception of these comparisons as wrong. Here none is caught but where the
-    output is the reason, so that a fault of ours is a fault."""
+    """evalplus counts an exception of these comparisons as wrong. Here one is caught only if the
+    output causes it, so that a bug of ours is not a verdict."""
     name, special = problem.entry_point, _special() if problem.dataset else None
     if special and problem.dataset == "humaneval" and name == "find_zero":
         return _is_zero(special, arguments, output.value, atol)

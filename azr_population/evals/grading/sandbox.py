@@ -1,4 +1,4 @@
-"""Verdicts, and the referee as benchmarks need it: more modules, time by the processor's clock."""
+"""Verdicts, and the referee for benchmarks: more modules, limits of CPU time."""
 
 import inspect
 from collections.abc import Iterable, Iterator
@@ -18,8 +18,8 @@ _MORE = (
     "signal", "stat", "stringprep", "sys", "tempfile", "threading", "time", "timeit", "tokenize",
     "traceback", "unittest", "urllib.parse", "uuid", "warnings", "weakref", "zoneinfo",
 )  # fmt: skip
-"""Modules that programs on the web import. Importing them gains nothing here: the kernel says what
-a program may do, and the referee's own tests let every module be imported."""
+"""Modules that solutions import. They are harmless here: the kernel limits what a program may do,
+and the referee's tests allow every module."""
 
 MEMORY_MB = 4096
 """As evalplus: some canonical solutions make gigabytes."""
@@ -49,7 +49,7 @@ def source() -> str:
 
 
 def unfit(program: str) -> str:
-    """Why a program is not run: it is empty, or too long. '' for any other."""
+    """Why a program is not run (it is empty or too long); '' otherwise."""
     if not program.strip():
         return NO_ANSWER
     return "too long" if len(program) > LONGEST_PROGRAM else ""

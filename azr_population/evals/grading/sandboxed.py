@@ -1,9 +1,9 @@
-"""What runs around a model's program inside the sandbox: its outputs become text, and nothing more.
+"""Runs a model's program inside the sandbox and turns its outputs into text.
 
 `sandbox.open_referee` sends this file there as it is: Python 3.10 and later, standard library only.
-A program may do with it what it likes and forges its own outputs only, because nothing of what
-would be right is ever in the sandbox. Functions are called as evalplus does, contests' solutions as
-LiveCodeBench does (testing_util.py).
+A program that tampers with it can forge its own outputs only, because expected outputs never enter
+the sandbox. Functions are called as in evalplus, contests' solutions as in LiveCodeBench
+(testing_util.py).
 """
 
 import ast
@@ -24,21 +24,21 @@ MAX_CHARS = 1 << 20
 LONGEST = 50_000
 """Characters of a value's text; longer ones are hashed."""
 HASHED = 40
-"""Characters of a text from which on a hash in its place saves room."""
+"""Characters of a text above which a hash is shorter."""
 DEEPEST = 60
 EXACT = {int, bool, str, bytes, type(None)}
 """Types whose `repr` is their literal."""
 Line = list[str]
-"""What leaves of a value: `text` and the text, `hash` and the hash of a text that is too long, or
-`opaque` and nothing. The type is left out: a solution could forge it, and it shows in the text."""
+"""A value outside the sandbox: [`text`, text], [`hash`, hash of a long text] or [`opaque`, ""]. The
+type is left out: a solution could forge it, and the text shows it."""
 
 
 class Opaque(Exception):
-    """The value equals nothing (NaN), or nothing that could be told from outside."""
+    """The value equals nothing (NaN), or cannot be compared outside the sandbox."""
 
 
 def encode(value: Any) -> Line:
-    """What leaves of a value."""
+    """The `Line` of a value."""
     try:
         if type(value) in (list, tuple) and len(value) > LONGEST:
             return ["hash", chunked_digest(value)]

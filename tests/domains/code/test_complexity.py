@@ -13,9 +13,9 @@ from azr_population.domains.code.complexity import (
     MEASURES,
     SPACE,
     argument_kinds,
+    data_descriptors,
     literal_kind,
     measures,
-    of_data,
     point,
 )
 
@@ -113,8 +113,8 @@ def test_a_program_and_its_data() -> None:
 
 def test_several_inputs_count_together() -> None:
     task = {"inputs": ["1", "'a', 2"], "outputs": ["'x'", "None"]}
-    assert of_data(task) == pytest.approx((1.5, 2 / 3, 1 / 3, 0, 0, 0.5, 0))
-    assert of_data({}) == of_data({"inputs": 3, "outputs": None}) == (0.0,) * 7
+    assert data_descriptors(task) == pytest.approx((1.5, 2 / 3, 1 / 3, 0, 0, 0.5, 0))
+    assert data_descriptors({}) == data_descriptors({"inputs": 3, "outputs": None}) == (0.0,) * 7
 
 
 @pytest.mark.parametrize(
