@@ -131,8 +131,8 @@ def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _draw(scores: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
-    """[1 + draws]: the column's figure, then those of bootstrap samples of the problems. The samples
-    are the same for all models, so that differences are paired."""
+    """[1 + draws]: the column's figure, then those of bootstrap samples of the problems. All models
+    have the same samples, so that differences are paired."""
     random = np.random.default_rng(_SEED)
     total = np.zeros(1 + _DRAWS)
     for name, weight in weights.items():

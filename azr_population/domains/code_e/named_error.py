@@ -38,9 +38,9 @@ def _entry(source):
 globals().update(_entry({source!r}))
 """
 """The name is AZR's: the last line of a traceback up to the colon, qualified. An error of the
-value's `repr` counts. The program runs in its own namespace, so that a recursive `f` does not call this
-one; the input may use its other names. Running out of memory and what the sandbox forbids are not
-errors of the program."""
+value's `repr` counts. The program runs in its own namespace, so that a recursive `f` does not call
+this one; the input may use its other names. Running out of memory and what the sandbox forbids are
+not errors of the program."""
 
 
 def naming(program: str, imports: Sequence[str] = ()) -> str:
