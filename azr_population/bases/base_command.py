@@ -131,12 +131,22 @@ def validate(
     """Measures the base in `path` (the nano base that ships where None is given), and trains a few
     runs on a nano base. Returns the exit code: 0, or 1 where it misses its targets. Raises
     UserError: no base is there, or `out` cannot be written."""
+    from azr_population.bases.accept import TARGETS, accept, missed, print_table
     from azr_population.bases.nano import nano_base_path
+    from azr_population.bases.programs import seed_programs
     from azr_population.engines.base_folder import base_folder
 
     folder = base_folder(path or nano_base_path())
     format = format or _base_format(folder)
-    code = _measure(folder, format, tasks, samples, seed, seed_files, out)
+    if out and not out.parent.is_dir():
+        raise UserError(f"--out {out}: its folder is not there; make it, or name another")
+    figures = accept(folder, format, tasks, seed, samples, seed_programs(seed_files))
+    targets = TARGETS.get(format, {})
+    print_table(figures, targets, f"{folder.name}, {tasks} proposals per type, 95% intervals")
+    if out:
+        estimates = lambda e: {"mean": e.mean, "low": e.low, "high": e.high}  # noqa: E731
+        out.write_text(json.dumps(figures, indent=1, default=estimates) + "\n", encoding="utf-8")
+    code = 1 if missed(figures, targets) else 0
     if format != "nano" or skip_training_check:
         return code
     from azr_population.measuring.training_check import print_training_check, training_check
@@ -144,32 +154,6 @@ def validate(
     # The settings were chosen on other seeds, which the card names.
     seeds = range(seed + 1, seed + 1 + check_seeds)
     return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
-
-
-def _measure(
-    folder: Path,
-    format: str,
-    tasks: int,
-    samples: int,
-    seed: int,
-    seed_files: Sequence[str],
-    out: Path | None,
-) -> int:
-    """Measures a base and prints the table; returns 1 if it misses a target of its format."""
-    from azr_population.bases.accept import TARGETS, accept, missed, print_table
-    from azr_population.bases.programs import seed_programs
-
-    if out and not out.parent.is_dir():
-        raise UserError(f"--out {out}: its folder is not there; make it, or name another")
-    figures = accept(folder, format, tasks, seed, samples, seed_programs(seed_files))
-    targets = TARGETS.get(format, {})
-    print_table(figures, targets, f"{folder.name}, {tasks} proposals per type, 95% intervals")
-    if out:
-        text = json.dumps(
-            figures, indent=1, default=lambda e: dict(mean=e.mean, low=e.low, high=e.high)
-        )
-        out.write_text(text + "\n", encoding="utf-8")
-    return 1 if missed(figures, targets) else 0
 
 
 def _base_format(folder: Path) -> str:

@@ -23,7 +23,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.evals import provider as provider
-from azr_population.evals.benchmarks import BENCHMARKS, MathProblem, Problem, read_benchmark
+from azr_population.evals.benchmarks import BENCHMARKS, read_benchmark
 from azr_population.evals.prompts import Prompt, find_template
 from azr_population.evals.scorers import answers, check_grader, domain_answers
 
@@ -67,7 +67,10 @@ def benchmark_task(name: str, data: str = "", prompt: str = "") -> InspectTask:
     read = read_benchmark(name, data)
     template = find_template(prompt, name)
     check_grader(name, data, prompt)
-    samples = [_sample(problem, template.make(problem)) for problem in read.problems]
+    samples = [
+        _sample(problem.id, template.make(problem), target=getattr(problem, "gold", ""))
+        for problem in read.problems
+    ]
     return InspectTask(
         dataset=MemoryDataset(samples, name=name),
         solver=ask(),
@@ -78,7 +81,7 @@ def benchmark_task(name: str, data: str = "", prompt: str = "") -> InspectTask:
     )
 
 
-def _sample(problem: Problem, prompt: Prompt) -> Sample:
+def _sample(id: str, prompt: Prompt, **fields: Any) -> Sample:
     about = {
         "raw": not prompt.chat,
         "answer_begins": prompt.answer_begins,
@@ -86,14 +89,11 @@ def _sample(problem: Problem, prompt: Prompt) -> Sample:
         "stops": list(prompt.stops),
         "plain_stops": list(prompt.plain_stops),
     }
-    messages: list[ChatMessage] = []
+    user = {name: value for name, value in about.items() if value}
+    messages: list[ChatMessage] = [ChatMessageUser(content=prompt.text, metadata=user)]
     if prompt.system:
-        messages.append(ChatMessageSystem(content=prompt.system))
-    messages.append(
-        ChatMessageUser(content=prompt.text, metadata={k: v for k, v in about.items() if v})
-    )
-    gold = problem.gold if isinstance(problem, MathProblem) else ""
-    return Sample(id=problem.id, input=messages, target=gold)
+        messages.insert(0, ChatMessageSystem(content=prompt.system))
+    return Sample(id=id, input=messages, **fields)
 
 
 def _register(name: str) -> Callable[..., InspectTask]:
@@ -125,16 +125,7 @@ def held_out_task(domain: str, tasks_per_type: int, seed: int, prompt_format: st
         for number, task in enumerate(held_out_domain.eval_tasks(tasks_per_type, seed, types))
     }
     samples = [
-        Sample(
-            id=name,
-            input=[
-                ChatMessageUser(
-                    content=format.solve_prompt(task),
-                    metadata={} if format.chat else {"raw": True},
-                )
-            ],
-            metadata={"type": task.type},
-        )
+        _sample(name, Prompt(format.solve_prompt(task), format.chat), metadata={"type": task.type})
         for name, task in tasks.items()
     ]
     longest = max(format.max_new_tokens(task.type, "solve") for task in tasks.values())
