@@ -5,16 +5,14 @@ its defaults (a theta of 10,000) without a word: the model seems to work, and so
 What transformers 4 writes, transformers 5 reads (tests/engines/test_base_config.py has both ways).
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from azr_population.errors import UserError
+from azr_population.weights.model_card import HUB_NAME
 
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-"""`Qwen/Qwen2.5-Coder-1.5B`; a path that begins with `.`, `/` or `~` is none."""
 _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
 _WEIGHTS = ["*.safetensors"]
 
@@ -30,7 +28,7 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
     folder = Path(path).expanduser()
     if folder.is_dir():
         return folder
-    if isinstance(path, Path) or not _HUB_NAME.fullmatch(path):
+    if isinstance(path, Path) or not HUB_NAME.fullmatch(path):
         raise UserError(
             f"{key}={path} is not a folder; give the folder of a Hugging Face causal LM "
             "(config.json, model.safetensors, tokenizer.json), or its name on the Hub",

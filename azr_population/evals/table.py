@@ -20,6 +20,7 @@ from inspect_ai.scorer import CORRECT
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import AREAS, BENCHMARKS
 from azr_population.evals.targets import BASE
+from azr_population.method.held_out_eval import pass_at
 
 KS = (1, 4, 16, 64, 256)
 _DRAWS = 2000
@@ -59,11 +60,6 @@ def read_samples(logs: Iterable[EvalLog], names: dict[str, tuple[str, str]]) -> 
                 }
             )
     return pd.DataFrame(rows)
-
-
-def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Unbiased pass@k (Chen et al. 2021) of a problem with `correct` of `n` samples right."""
-    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
 def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -118,7 +114,7 @@ def figures(samples: pd.DataFrame) -> pd.DataFrame:
 def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
     """Model -> benchmark -> pass@k of each problem, in [0, 1]; problems in one order for all."""
     grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
-    scores = grouped.agg(lambda verdicts: pass_at_k(len(verdicts), int(verdicts.sum()), k))
+    scores = grouped.agg(lambda verdicts: pass_at(k, len(verdicts), int(verdicts.sum())))
     by_model: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for benchmark, group in scores.groupby("benchmark", sort=False):
         wide = group.reset_index().pivot(index="problem", columns="model", values="correct")

@@ -1,6 +1,5 @@
 """Members of a run to the Hugging Face Hub, or to a folder: weights, configuration, a card."""
 
-import re
 import tempfile
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,11 +14,8 @@ from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import number
-from azr_population.weights.model_card import NANO
+from azr_population.weights.model_card import HUB_NAME, NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
-
-ON_THE_HUB = re.compile(r"\w[\w.-]*/[\w.-]+")
-"""OWNER/NAME."""
 
 
 def push(
@@ -34,7 +30,7 @@ def push(
     """Pushes members to `repo`, or writes to the folder `out` what would be pushed. Raises
     UserError: there is no such run or member, the folder exists, the base has no name on the Hub,
     or the Hub refuses or cannot be reached."""
-    if not out and not ON_THE_HUB.fullmatch(repo):
+    if not out and not HUB_NAME.fullmatch(repo):
         raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
     run = RunDirectory(path)
     _ = run.config_file
@@ -160,11 +156,11 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
 
 def _base(path: str, name: str | None) -> str | None:
     """The base's name on the Hub; None for the embedded one, which is in this package only."""
-    if name is not None and not ON_THE_HUB.fullmatch(name):
+    if name is not None and not HUB_NAME.fullmatch(name):
         raise UserError(f"--base {name} is not a name on the Hub; give OWNER/NAME")
     if name or path.endswith(NANO):
         return name
-    if ON_THE_HUB.fullmatch(path) and not Path(path).exists():
+    if HUB_NAME.fullmatch(path) and not Path(path).exists():
         return path
     raise UserError("the members' base is a folder of this machine; name it with --base OWNER/NAME")
 

@@ -10,6 +10,8 @@ from pathlib import PurePath
 
 from azr_population.weights.adapter import Adapter
 
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""`Qwen/Qwen2.5-Coder-1.5B`; not a path that begins with `.`, `/` or `~`."""
 NANO = "nano/weights"
 """The end of the embedded base's path."""
 
@@ -39,7 +41,7 @@ def base_name(base: str) -> str:
     """The name of a base: a name on the Hub as it is, a folder without its path."""
     if base.endswith(NANO):
         return "nano"
-    return base if re.fullmatch(r"\w[\w.-]*/[\w.-]+", base) else PurePath(base).name
+    return base if HUB_NAME.fullmatch(base) else PurePath(base).name
 
 
 def model_card(adapter: Adapter, base: str, facts: Mapping[str, object]) -> str:

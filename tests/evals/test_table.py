@@ -24,13 +24,6 @@ def samples(**models):
     )  # fmt: skip
 
 
-def test_pass_at_k_is_the_share_of_draws_with_a_right_one():
-    assert table.pass_at_k(4, 2, 1) == 0.5
-    assert table.pass_at_k(4, 1, 4) == 1.0
-    assert table.pass_at_k(10, 0, 4) == 0.0
-    assert table.pass_at_k(5, 2, 2) == pytest.approx(0.7)
-
-
 def test_columns_are_means_over_benchmarks_and_all_is_the_mean_of_areas():
     columns = table.columns(["mbpp_plus", "gsm8k", "aime24"])
     assert list(columns) == ["MBPP+", "GSM8K", "AIME 24", "mathematics", "all"]
