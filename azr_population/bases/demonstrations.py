@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from azr_population.bases.nano.corpus import Example, draw_example
-from azr_population.bases.nano.executor import in_children
+from azr_population.bases.nano.executor import in_child
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.bases.sft_trainer import Document
 from azr_population.domains.code.formats import CODE_F_INPUTS, FORMATS
@@ -79,7 +79,7 @@ def from_grammar(
     make = (
         partial(_chunk, seed, format) if domain == "code" else partial(_drawn, seed, format, domain)
     )
-    yield from enumerate(in_children(make, count(start)), start)
+    yield from enumerate(in_child(make, count(start)), start)
 
 
 def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[DemonstrationSet]:

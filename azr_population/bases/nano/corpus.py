@@ -6,12 +6,11 @@ serves several questions, each in the form of a run. Held-out programs are left 
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 
-from azr_population.bases.nano.executor import in_children, run_function
+from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.grammar import Grammar, Written
 from azr_population.bases.nano.tail import SHARES, Construct, TailGrammar, draw_construct
 from azr_population.domains.code.formats import CODE_F_INPUTS, IN, NanoFormat
@@ -51,7 +50,6 @@ class Example:
     """A program of the grammar that runs, with pairs (argument list, `repr` of the value)."""
 
     program: str
-    level: int
     pairs: tuple[tuple[str, str], ...]
     failed: int = 0
     """Arguments on which it failed."""
@@ -65,7 +63,7 @@ def draw_example(
     rng = grammar.rng
     depth = 1 if simple and rng.random() < 0.6 else 2
     written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
-    return examine(grammar, written, level, held_out)
+    return examine(grammar, written, held_out)
 
 
 def draw_tail_example(
@@ -75,10 +73,10 @@ def draw_tail_example(
     held_out: bool = False,
 ) -> Example | None:
     """As `draw_example`, of a program around these constructs."""
-    return examine(grammar, grammar.tail_program(constructs, simple), 0, held_out)
+    return examine(grammar, grammar.tail_program(constructs, simple), held_out)
 
 
-def examine(grammar: Grammar, written: Written, level: int, held_out: bool) -> Example | None:
+def examine(grammar: Grammar, written: Written, held_out: bool) -> Example | None:
     """The program executed on arguments drawn for it; see `draw_example` for what is refused."""
     if is_held_out(written.source) is not held_out:
         return None
@@ -96,7 +94,7 @@ def examine(grammar: Grammar, written: Written, level: int, held_out: bool) -> E
         return None
     if any(len(value) > 4 and value.lstrip("-").isdigit() for value in outputs):
         return None
-    return Example(written.source, level, tuple(pairs), len(arguments) - len(pairs))
+    return Example(written.source, tuple(pairs), len(arguments) - len(pairs))
 
 
 def documents(
@@ -144,19 +142,6 @@ def _document(
     if strict and phase == "propose" and not _is_sound(example):
         return None
     return propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
-
-
-def generate(
-    seed: int,
-    chunks: Sequence[int],
-    workers: int = 1,
-    size: int = CHUNK,
-    strict: bool = False,
-    tail: bool = False,
-) -> Iterator[list[str]]:
-    """The documents of several chunks, made ahead in child processes."""
-    make = partial(documents, seed, size=size, strict=strict, tail=tail)
-    return in_children(make, chunks, workers)
 
 
 EOS = "<eos>"

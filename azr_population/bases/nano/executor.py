@@ -1,4 +1,4 @@
-"""Our own generated programs, executed in this process or made ahead in others.
+"""Our own generated programs, executed in this process or made ahead in another.
 
 For programs of the grammar only, which end by construction. Programs that models write are run by
 `azr_population.referee`.
@@ -37,11 +37,11 @@ def run_function(source: str, arguments: list[str]) -> list[str | None]:
     return values
 
 
-def in_children(function: Callable[[int], T], jobs: Iterable[int], workers: int = 1) -> Iterator[T]:
-    """`function(job)` of each job in order, made ahead in child processes. `function` must be
-    picklable, and `jobs` may be endless."""
+def in_child(function: Callable[[int], T], jobs: Iterable[int]) -> Iterator[T]:
+    """`function(job)` of each job in order, the next one made ahead in a child process. `function`
+    must be picklable, and `jobs` may be endless."""
     pool = ProcessPoolExecutor(
-        workers,
+        1,
         multiprocessing.get_context("spawn"),
         # Ctrl-C is for the parent, which finishes its step.
         initializer=signal.signal,
@@ -51,7 +51,7 @@ def in_children(function: Callable[[int], T], jobs: Iterable[int], workers: int 
     try:
         for job in jobs:
             ahead.append(pool.submit(function, job))
-            if len(ahead) > workers:
+            if len(ahead) > 1:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()

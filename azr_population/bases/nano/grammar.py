@@ -57,13 +57,14 @@ class Grammar:
             if written is not None:
                 return written
 
-    def arguments(self, parameters: tuple[str, ...], rng: Random | None = None) -> str:
+    def arguments(self, parameters: tuple[str, ...]) -> str:
         """Argument list as source text, e.g. `[1, 2], 'ab'`."""
-        return ", ".join(repr(self._value(kind, rng or self.rng)) for kind in parameters)
+        return ", ".join(repr(self._value(kind)) for kind in parameters)
 
     # -- values -------------------------------------------------------------------------------
 
-    def _value(self, kind: str, rng: Random) -> object:
+    def _value(self, kind: str) -> object:
+        rng = self.rng
         if kind == INT:
             return self._integer(rng)
         size = rng.choices((1, 2, 3, 4, 5), (1, 3, 5, 4, 2))[0]

@@ -1,6 +1,6 @@
 """Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/sft_trainer.py`.
 
-The corpus is made on the fly in child processes, so every document is new. A build is reproducible
+The corpus is made on the fly in a child process, so every document is new. A build is reproducible
 (same seed, machine, threads and versions) if it ends by its token budget, not by its minutes.
 """
 
@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 import torch._dynamo
 
 from azr_population.bases.nano import corpus
+from azr_population.bases.nano.executor import in_child
 from azr_population.bases.nano.tokenizer import EOS, build_tokenizer, save_tokenizer, vocabulary
 from azr_population.bases.sft_trainer import (
     Document,
@@ -94,8 +96,6 @@ class BuildRecipe:
     max_grad_norm: float = 1.0
     chunk: int = corpus.CHUNK
     """Documents that a child makes at a time."""
-    shuffle: int = 2048
-    """Documents in the buffer that mixes what the corpus yields."""
 
 
 def new_model(recipe: BuildRecipe, seed: int) -> Any:
@@ -169,8 +169,7 @@ def build(
 
     for number, phase in enumerate(recipe.phases):
         documents = _documents(tokenizer, seed, recipe, number, phase)
-        shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
-        batches = pack(shuffled, recipe.rows, recipe.length)
+        batches = pack(documents, recipe.rows, recipe.length)
         schedule = TrainingSchedule(
             learning_rate=phase.learning_rate,
             warmup_steps=recipe.warmup_steps,
@@ -192,23 +191,10 @@ def _documents(
     tokenizer: Any, seed: int, recipe: BuildRecipe, number: int, phase: Phase
 ) -> Iterator[Document]:
     chunks = range(number * _CHUNKS, (number + 1) * _CHUNKS)  # no program stream comes twice
-    kind = {"strict": phase.strict, "tail": phase.tail}
-    for texts in corpus.generate(seed, chunks, size=recipe.chunk, **kind):
+    kind = {"size": recipe.chunk, "strict": phase.strict, "tail": phase.tail}
+    for texts in in_child(partial(corpus.documents, seed, **kind), chunks):
         for encoding in tokenizer.backend_tokenizer.encode_batch(texts):
             yield read_document(encoding.ids)
-
-
-def _shuffled(
-    documents: Iterator[Document], size: int, rng: np.random.Generator
-) -> Iterator[Document]:
-    held: list[Document] = []
-    for document in documents:
-        if len(held) < size:
-            held.append(document)
-            continue
-        place = int(rng.integers(size))
-        held[place], document = document, held[place]
-        yield document
 
 
 def _optimizer(model: Any, recipe: BuildRecipe) -> torch.optim.Optimizer:

@@ -1,8 +1,9 @@
 import ast
+from functools import partial
 from random import Random
 
 from azr_population.bases.nano import corpus
-from azr_population.bases.nano.executor import run_function
+from azr_population.bases.nano.executor import in_child, run_function
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.code.task_types import TaskType
@@ -65,8 +66,8 @@ def test_strict_proposals_never_fail_and_never_return_an_argument():
             assert [values[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(values)
 
 
-def test_children_make_the_same_documents():
-    chunks = list(corpus.generate(5, [0, 1], workers=1, size=30))
+def test_a_child_makes_the_same_documents():
+    chunks = list(in_child(partial(corpus.documents, 5, size=30), [0, 1]))
     assert chunks == [corpus.documents(5, 0, size=30), corpus.documents(5, 1, size=30)]
 
 

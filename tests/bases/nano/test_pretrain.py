@@ -12,7 +12,7 @@ PHASES = (
     Phase(tokens=4_000, minutes=0.2, learning_rate=1e-3, strict=True),
 )
 TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES,
-                   chunk=300, warmup_steps=3, shuffle=64)  # fmt: skip
+                   chunk=300, warmup_steps=3)  # fmt: skip
 CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False, "log": str}
 
 
@@ -50,7 +50,7 @@ def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):
 def test_a_seed_gives_the_same_weights(tmp_path):
     phases = (Phase(tokens=1500, minutes=1.0, learning_rate=1e-2, strict=True),)
     recipe = BuildRecipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
-                    chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
+                    chunk=100, warmup_steps=2)  # fmt: skip
     weights = []
     for seed in (1, 1, 2):
         out = tmp_path / str(len(weights))
