@@ -1,6 +1,6 @@
 """Trains and evaluates the members of the retention recipe.
 
-Training is a student's in a run: `attempts` samples per task, AZR's rewards (1, -0.5, -1), the
+Training is a student's in a run: `--samples` attempts per task, AZR's rewards (1, -0.5, -1), the
 baseline `--baseline` (a run's `student_advantage`), AdamW. One thing differs: tasks do not come
 from teachers, so that all arms have the same ones and something to learn. On the nano base they
 come from its grammar, a fifth from the core and the rest from the long tail; on another base from
@@ -98,7 +98,7 @@ class MemberTrainer:
         if self._arguments.parents == "rewards":
             return self.train(tasks, sampling, step)
         arguments, generator = self._arguments, self.streams.numpy(tasks, step)
-        count = arguments.tasks * arguments.attempts // RIGHT_EACH
+        count = arguments.tasks * arguments.samples // RIGHT_EACH
         chosen = [self._pool[i] for i in generator.choice(len(self._pool), count, replace=False)]
         samples = right_answers(self._engine, self.format, chosen, SLOT)
         self._engine.update({SLOT: samples}, {SLOT: Hyperparameters(arguments.learning_rate)})
@@ -113,7 +113,7 @@ class MemberTrainer:
         chosen = generator.choice(len(self._pool), arguments.tasks, replace=False)
         answers = self._answer(
             [self._pool[index] for index in chosen],
-            arguments.attempts,
+            arguments.samples,
             self.streams.integer(sampling, step),
         )
         baseline = BASELINES.find(arguments.baseline).function

@@ -170,7 +170,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--parent-steps", type=int, default=100)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=48, help="tasks per member and step")
-    parser.add_argument("--attempts", type=int, default=8)
+    parser.add_argument("--samples", type=int, default=8, help="attempts per task")
     parser.add_argument("--parents", default="rewards", choices=("rewards", "right_answers"))
     parser.add_argument("--baseline", default="positive_only", help="population.student_advantage")
     parser.add_argument("--eval-tasks", type=int, default=1200, help="tasks of the nano eval")
