@@ -31,12 +31,21 @@ class Format(ABC):
     """Separates two pairs."""
     MESSAGE: ClassVar[str] = ""
     """Stands before a task's message."""
+    REFERENCES: ClassVar[str] = ""
+    """A noun for existing tasks in the prompt for a new one; if empty, they are not shown."""
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]]
     """Lengths of the longest useful proposal and answer."""
 
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
         """The prompt that asks for a new task; `references` are tasks to differ from."""
-        return self.PROPOSE[type]
+        prompt = self.PROPOSE[type]
+        if not (self.REFERENCES and references):
+            return prompt
+        programs = write_blocks(*(("python", task.program) for task in references))
+        return (
+            f"{prompt}\n\nThese {self.REFERENCES} are known already; yours must differ clearly:\n"
+            f"{programs}"
+        )
 
     def solve_prompt(self, task: Task) -> str:
         """The prompt that asks for the missing part of the task."""
@@ -81,27 +90,14 @@ def shown(task: Task) -> int:
     return (len(task.inputs) + 1) // 2
 
 
-def blocks(text: str) -> list[tuple[str, str]]:
-    """Fenced blocks in order: name in small letters, content."""
-    return [(name.lower(), body.strip("\n")) for name, body in _FENCE.findall(text)]
-
-
 def blocks_named(name: str, text: str) -> list[str]:
-    """What the fenced blocks of that name hold, in order."""
-    return [body for other, body in blocks(text) if other == name]
+    """The contents of the fenced blocks of that name, in order."""
+    return [body.strip("\n") for block, body in _FENCE.findall(text) if block.lower() == name]
 
 
 def write_blocks(*written: tuple[str, str]) -> str:
     """Fenced blocks of (name, content)."""
     return "\n".join(f"```{name}\n{body}\n```" for name, body in written)
-
-
-def with_references(prompt: str, references: Sequence[Task], what: str = "programs") -> str:
-    """A chat prompt, and behind it tasks to differ from."""
-    if not references:
-        return prompt
-    programs = write_blocks(*(("python", task.program) for task in references))
-    return f"{prompt}\n\nThese {what} are known already; yours must differ clearly:\n{programs}"
 
 
 def read_proposal(format: Format, type: str, completion: Completion) -> ParsedProposal | None:

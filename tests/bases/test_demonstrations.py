@@ -4,10 +4,10 @@ from random import Random
 import pytest
 
 from azr_population.bases.demonstrations import _chunk, from_grammar, from_tasks
-from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.nano.executor import run_function
 from azr_population.domains.code.formats import ShortFormat
 from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.domain import is_held_out
 
 FORM = ShortFormat()
 PROMPTS = {FORM.propose_prompt(type): type for type in TaskType}

@@ -4,7 +4,7 @@ The words are ours; what is asked for follows AZR's tasks (AZR, section 3.3): co
 inputs and a message to the solver. AZR runs keep AZR's own prompts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,6 @@ from azr_population.domains.code.task_types import (
 from azr_population.domains.format import (
     Format,
     blocks_named,
-    with_references,
     write_blocks,
 )
 from azr_population.errors import UserError
@@ -55,6 +54,7 @@ class ChatFormat(Format):
     message."""
 
     chat: ClassVar[bool] = True
+    REFERENCES = "programs"
     PROPOSE: ClassVar[Mapping[str, str]] = {
         _O: _ask(
             "Predicting the output from the program and the input should take careful "
@@ -103,9 +103,6 @@ class ChatFormat(Format):
     )
     """Room for a chain of thought."""
 
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        return with_references(super().propose_prompt(type), references)
-
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """See `Format`; the last python block counts, repeated inputs are dropped."""
         programs, inputs, messages = (
@@ -137,6 +134,7 @@ class ShortFormat(ChatFormat):
     program first and what is asked last, so that questions about one program share most of their
     prompts."""
 
+    REFERENCES = ""
     PROPOSE: ClassVar[Mapping[str, str]] = {
         _O: "Write a Python function f and an input whose output is hard to predict.",
         _I: "Write a Python function f and an input that is hard to find from its output.",
@@ -155,9 +153,6 @@ class ShortFormat(ChatFormat):
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
         _O: (256, 64), _I: (256, 64), _F: (320, 192), CODE_E: (192, 24),
     }  # fmt: skip
-
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        return self.PROPOSE[type]
 
 
 IN, OUT, CODE = "<in>", "<out>", "<code>"

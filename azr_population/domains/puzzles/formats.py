@@ -1,13 +1,12 @@
 """How a model is asked for puzzles and for answers: rules, or a sentence for a warmed-up base."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from azr_population.domains.code.formats import IN, OUT, marked
 from azr_population.domains.format import (
     Format,
     blocks_named,
-    with_references,
     write_blocks,
 )
 from azr_population.domains.puzzles.grammar import PUZZLE
@@ -19,6 +18,7 @@ class ChatPuzzles(Format):
     """Prompts for chat models. Blocks: python, answer."""
 
     chat: ClassVar[bool] = True
+    REFERENCES = "puzzles"
     PROPOSE: ClassVar[Mapping[str, str]] = {
         PUZZLE: "Design a new and challenging puzzle: a Python function sat and a value for which "
         "it is True. Finding such a value from the function alone should take careful reasoning, "
@@ -36,10 +36,6 @@ class ChatPuzzles(Format):
         "step by step, then give the value as a Python literal in an ```answer block."
     }
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (2048, 2048)}
-
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        """See `azr_population.domains.format.Format`, as the others."""
-        return with_references(super().propose_prompt(type), references, "puzzles")
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """The last block of each kind counts."""
@@ -61,6 +57,7 @@ class ChatPuzzles(Format):
 class ShortPuzzles(ChatPuzzles):
     """Prompts of a sentence, for a base that was warmed up on them; references are not shown."""
 
+    REFERENCES = ""
     PROPOSE: ClassVar[Mapping[str, str]] = {
         PUZZLE: "Write a Python function sat and an answer x for which sat(x) is True."
     }
@@ -68,9 +65,6 @@ class ShortPuzzles(ChatPuzzles):
         PUZZLE: "```python\n{program}\n```\nFind x for which sat(x) is True."
     }
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (192, 48)}
-
-    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        return self.PROPOSE[type]
 
 
 _HEAD = "def sat("

@@ -7,6 +7,7 @@ from azr_population.bases.nano.executor import in_child, run_function
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.code.task_types import TaskType
+from azr_population.domains.domain import is_held_out
 
 
 def _examples(count, **choices):
@@ -29,9 +30,9 @@ def test_examples_carry_what_the_program_returns():
 
 def test_a_stable_fiftieth_of_programs_is_held_out():
     sources = [f"def f(n):\n    return n + {number}" for number in range(5000)]
-    share = sum(map(corpus.is_held_out, sources)) / len(sources)
+    share = sum(map(is_held_out, sources)) / len(sources)
     assert 0.014 < share < 0.026
-    assert [number for number in range(100) if corpus.is_held_out(sources[number])] == HELD_OUT
+    assert [number for number in range(100) if is_held_out(sources[number])] == HELD_OUT
 
 
 HELD_OUT = [3, 35, 77]
@@ -45,9 +46,9 @@ def test_documents_are_reproducible_and_free_of_held_out_programs():
     for text in first:
         start = text.index("def f(")
         end = min(text.find(mark, start) % 10**6 for mark in ("<in>", "<out>", "<eos>"))
-        assert not corpus.is_held_out(text[start:end])
-    assert not any(map(corpus.is_held_out, (e.program for e in _examples(5))))
-    assert all(map(corpus.is_held_out, (e.program for e in _examples(3, held_out=True))))
+        assert not is_held_out(text[start:end])
+    assert not any(map(is_held_out, (e.program for e in _examples(5))))
+    assert all(map(is_held_out, (e.program for e in _examples(3, held_out=True))))
 
 
 def test_strict_proposals_never_fail_and_never_return_an_argument():
