@@ -12,10 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import rich_click as click
 
@@ -40,6 +38,7 @@ from azr_population.analysis.recipes import (
 from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
+from azr_population.pages.console.stopping import stop_requests
 
 CLI = (sys.executable, "-m", "azr_population.cli")
 _LONG = 300.0
@@ -252,7 +251,15 @@ def play(runs: Sequence[PlannedRun], jobs: int) -> int:
     waiting = list(runs)
     playing: dict[subprocess.Popen[bytes], PlannedRun] = {}
     failures: list[str] = []
-    with _stop_requests(playing) as received:
+    received: list[int] = []
+
+    def pass_on() -> None:
+        for child in [child for child in playing if child.poll() is None]:
+            child.send_signal(signal.SIGINT)
+        if len(received) == 1:
+            say("stopping after the steps at hand; once more to stop at once")
+
+    with stop_requests(received, pass_on):
         while playing or (waiting and not received and not failures):
             while waiting and len(playing) < jobs and not received and not failures:
                 run = waiting.pop(0)
@@ -303,27 +310,6 @@ def run_command(run: PlannedRun) -> list[str]:
     write_atomically(settings, to_yaml(run.wanted))
     typed = ["train", "--config-file", str(settings), f"run.dir={run.path}"]
     return [*CLI, *typed, f"run.steps={run.steps}"]
-
-
-@contextmanager
-def _stop_requests(children: Iterable[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM and passes each on to the children as SIGINT."""
-    received: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        received.append(number)
-        if len(received) == 1:
-            say("stopping after the steps at hand; once more to stop at once")
-        for child in list(children):
-            if child.poll() is None:
-                child.send_signal(signal.SIGINT)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def say(line: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.pages.console.stopping import stop_requests
 
 
 @contextmanager
@@ -102,7 +102,14 @@ def _make(
             model, tokenizer = load(Path(scratch))
     if not tokenizer.chat_template:
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
-    with _stop_requests() as stopped:
+    stopped: list[int] = []
+
+    def say_stopping() -> None:
+        if len(stopped) > 1:
+            raise KeyboardInterrupt
+        print("stopping after this step; once more to stop at once", flush=True)
+
+    with stop_requests(stopped, say_stopping):
         progress = warmup.warm_up(
             model, tokenizer, out, settings, tasks, seen_programs, lambda: bool(stopped)
         )
@@ -167,22 +174,3 @@ def _base_format(folder: Path) -> str:
             f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
         ) from error
     return base_format(folder, tokenizer)
-
-
-@contextmanager
-def _stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM: the first lets the step finish, the second stops at once."""
-    received: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-        print("stopping after this step; once more to stop at once", flush=True)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

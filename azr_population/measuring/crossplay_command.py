@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 
 if TYPE_CHECKING:
     from azr_population.measuring.crossplay import CrossPlay
+
+_CELL = 30
+"""Pixels of a cell of the heat map."""
 
 
 def crossplay(
@@ -25,18 +30,20 @@ def crossplay(
 ) -> None:
     """Plays the games and writes JSON, CSV and HTML. Raises UserError: as `games.play`, or `out`
     does not end in .json."""
-    from azr_population.analysis.crossplay_page import crossplay_page
     from azr_population.measuring.games import play
+    from azr_population.printable import csv_text
 
     out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     outcome = play(paths, every, tasks, samples, seed)
-    content = to_json(outcome)
+    content, frame = to_json(outcome), solve_rates(outcome)
+    rates = frame["solve_rate"].map(lambda rate: "" if math.isnan(rate) else f"{rate:.6g}")
+    table = frame.assign(solve_rate=rates)[["teacher", "student", "tasks", "solve_rate"]]
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
-        write_atomically(out.with_suffix(".csv"), to_csv(outcome))
-        write_atomically(out.with_suffix(".html"), crossplay_page(outcome, sentences(outcome)))
+        write_atomically(out.with_suffix(".csv"), csv_text(list(table), table.values.tolist()))
+        write_atomically(out.with_suffix(".html"), page(outcome, frame))
     print("\n".join([*sentences(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
 
 
@@ -66,16 +73,51 @@ def to_json(outcome: CrossPlay) -> dict[str, Any]:
     }
 
 
-def to_csv(outcome: CrossPlay) -> str:
-    """A line per pair: teacher, student, valid tasks, solve rate."""
-    from azr_population.printable import csv_text
+def page(outcome: CrossPlay, frame: pd.DataFrame) -> str:
+    """One HTML file: the matrix of solve rates as a heat map, and the sentences."""
+    from azr_population.analysis import charts, html
 
-    rows = [
-        [teacher.label, student.label, int(count), "" if math.isnan(value) else f"{value:.6g}"]
-        for teacher, count, row in zip(outcome.teachers, outcome.tasks, outcome.matrix, strict=True)
-        for student, value in zip(outcome.students, row, strict=True)
-    ]
-    return csv_text(["teacher", "student", "tasks", "solve_rate"], rows)
+    runs = dict.fromkeys(teacher.run for teacher in outcome.teachers)
+    several = len({member.run for member in (*outcome.teachers, *outcome.students)}) > 1
+
+    def label(name: str) -> str:
+        """`step 75, T2` of `run/teacher_2@75`, after the run's name where there are several."""
+        run, _, rest = name.rpartition("/")
+        member, _, step = rest.partition("@")
+        short = f"step {step}, {member[0].upper()}{member.rpartition('_')[2]}"
+        return f"{run}, {short}" if several else short
+
+    cells = frame.assign(row=frame["teacher"].map(label), column=frame["student"].map(label))
+    cells = cells.rename(columns={"solve_rate": "value", "tasks": "count"})
+    cells = cells[["row", "column", "value", "low", "high", "count"]]
+    chart = charts.heatmap(cells, cell=_CELL, counts="tasks")
+    note = (
+        "Percent of a teacher's valid tasks (row) that a student (column) solves, by the step at "
+        "which each was stored. Point at a cell for its interval and the number of tasks."
+    )
+    return html.page(
+        "crossplay.html.j2",
+        f"Cross-play of {', '.join(runs)}",
+        matrix=html.embed(chart, "Solve rates", note, "natural"),
+        sentences=sentences(outcome),
+    )
+
+
+def solve_rates(outcome: CrossPlay) -> pd.DataFrame:
+    """A line per pair: `teacher`, `student`, the number of valid `tasks`, and `solve_rate` with its
+    95% interval over tasks (`low`, `high`); no rate without tasks."""
+    from azr_population.analysis.statistics import interval
+
+    lines = []
+    for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
+        for place, student in enumerate(outcome.students):
+            solved = rates[place] if rates.size else rates.ravel()
+            test = interval(solved.tolist())
+            figures = (len(solved), test.mean, test.low, test.high)
+            lines.append((teacher.label, student.label, *figures))
+    columns = ["teacher", "student", "tasks", "solve_rate", "low", "high"]
+    frame = pd.DataFrame(lines, columns=columns)
+    return frame.assign(low=frame["low"].clip(0.0, 1.0), high=frame["high"].clip(0.0, 1.0))
 
 
 def sentences(outcome: CrossPlay) -> list[str]:

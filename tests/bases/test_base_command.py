@@ -84,10 +84,11 @@ def test_threads_wait_without_spinning(tmp_path):
 
 def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
     @contextmanager
-    def stopped_at_once():
-        yield [2]
+    def stopped_at_once(received, notify):
+        received.append(2)
+        yield
 
-    monkeypatch.setattr(base_command, "_stop_requests", stopped_at_once)
+    monkeypatch.setattr(base_command, "stop_requests", stopped_at_once)
     out = tmp_path / "warm"
     assert main(["base", "sft", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
     assert "the same command goes on" in (out / "README.md").read_text()
@@ -95,17 +96,18 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
 
 
 def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, monkeypatch, capsys):
-    received, save = [], warmup._save
+    lists, save = [], warmup._save
 
     @contextmanager
-    def requests():
-        yield received
+    def requests(received, notify):
+        lists.append(received)
+        yield
 
     def stopped_while_saving(*rest):
-        received.append(2)
+        lists[0].append(2)
         save(*rest)
 
-    monkeypatch.setattr(base_command, "_stop_requests", requests)
+    monkeypatch.setattr(base_command, "stop_requests", requests)
     monkeypatch.setattr(warmup, "_save", stopped_while_saving)
     words = ["--out", str(tmp_path / "warm"), "--tokens", "500", "--threads", "1"]
     assert main(["base", "sft", str(base_folder), *words]) == 0

@@ -5,6 +5,7 @@ Not covered: runs inside AZR; they use the same pieces under veRL (`hosts/azr`).
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -241,11 +242,20 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []
+
+    def say_stopping() -> None:
+        if len(stopped_by) > 1:
+            raise KeyboardInterrupt
+        view.on_note(
+            f"finishing step {play.step}, then stopping; to stop at once and lose what came after "
+            f"the last checkpoint: Ctrl-C again, or kill {os.getpid()}"
+        )
+
     # Imported late: pandas and Altair take seconds, and a run is to start at once.
     from azr_population.analysis.report import closing, write_report
 
     try:
-        with stop_requests(stopped_by, lambda: play.step, view):
+        with stop_requests(stopped_by, say_stopping):
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 records.append_to(directory)

@@ -1,29 +1,20 @@
-"""Signals: the first lets the step at hand be finished, the second stops at once."""
+"""Signals that ask a program to stop."""
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from azr_population.pages.console.view import View
-
 
 @contextmanager
-def stop_requests(received: list[int], step: Callable[[], int], view: View) -> Iterator[None]:
-    """Adds each SIGINT, SIGTERM and SIGHUP to `received`: the first lets the step at hand be
-    finished, the second raises `KeyboardInterrupt`."""
+def stop_requests(received: list[int], notify: Callable[[], None]) -> Iterator[None]:
+    """Adds each SIGINT, SIGTERM and SIGHUP to `received` and calls `notify`."""
 
     def receive(number: int, frame: Any) -> None:
         received.append(number)
-        if len(received) > 1:
-            raise KeyboardInterrupt
         # A signal that comes while a line is being written cannot write another.
         with suppress(RuntimeError):
-            view.on_note(
-                f"finishing step {step()}, then stopping; to stop at once and lose what "
-                f"came after the last checkpoint: Ctrl-C again, or kill {os.getpid()}"
-            )
+            notify()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     previous = {number: signal.signal(number, receive) for number in numbers}

@@ -152,17 +152,15 @@ def show_completions(path: str, filters: Wanted, full: bool, as_json: bool) -> N
     """Prints the completions of a run that are wanted, as cards or as JSON lines. Raises UserError:
     as `select`."""
     run = RunDirectory(path)
-    chosen = select(run, filters)
+    rows, total = select(run, filters)
     if as_json:
-        for row in chosen.rows:
+        for row in rows:
             print(json.dumps(row))
     else:
         console, marks = plain_output(), domain_of(run).marks
-        for row in chosen.rows:
+        for row in rows:
             console.print(card(row, marks, full))
-        if len(chosen.rows) < chosen.total:
-            console.print(
-                f"the newest {len(chosen.rows)} of {chosen.total}; --limit 0 shows all", style="dim"
-            )
-    if not chosen.rows:
+        if len(rows) < total:
+            console.print(f"the newest {len(rows)} of {total}; --limit 0 shows all", style="dim")
+    if not rows:
         print("no stored completion fits", file=sys.stderr)

@@ -35,17 +35,9 @@ class Wanted:
         )
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The records, oldest first, and how many fitted in all."""
-
-    rows: list[Record]
-    total: int
-
-
-def select(run: RunDirectory, filters: Wanted) -> Selection:
-    """The completions of a run that fit. Raises UserError: there is no run, it kept no completions,
-    or not of that step, type or member."""
+def select(run: RunDirectory, filters: Wanted) -> tuple[list[Record], int]:
+    """The newest completions of a run that fit, oldest first, and how many fit in all. Raises
+    UserError: there is no run, it kept no completions, or not of that step, type or member."""
     run.refuse_results_only()
     path = run.config_file.parent
     newest: deque[Record] = deque(maxlen=filters.limit or None)
@@ -77,7 +69,7 @@ def select(run: RunDirectory, filters: Wanted) -> Selection:
         members |= set(roles_of(run))
         if filters.member not in members:
             raise no_member(filters.member, str(path), members)
-    return Selection(list(newest), total)
+    return list(newest), total
 
 
 def no_member(name: str, where: str, members: Iterable[str]) -> UserError:

@@ -160,8 +160,8 @@ def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(view_for(console(terminal=True)), PlainView)
 
 
-def test_figures_round_halves_up() -> None:
-    percents = {0.205: "21%", 0.415: "42%", 0.052: "5.2%", -0.125: "-13%", 1.0: "100%"}
-    assert {value: figure(value, "percent") for value in percents} == percents
-    numbers = {27.25: "27.3", 7.125: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
-    assert {value: figure(value, "number") for value in numbers} == numbers
+def test_figures_have_few_digits() -> None:
+    percents = {0.206: "21%", 0.416: "42%", 0.052: "5.2%", -0.126: "-13%", 1.0: "100%"}
+    assert {value: figure(value, True) for value in percents} == percents
+    numbers = {27.26: "27.3", 7.126: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
+    assert {value: figure(value, False) for value in numbers} == numbers
