@@ -142,7 +142,8 @@ def accept(
         rollout=RolloutSettings(rows=_ROWS),
     )
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
-    seeds, figures = count(seed + 1), {}
+    seeds = count(seed + 1)
+    figures: dict[TaskType, BaseFigures] = {}
     with Referee() as referee, spinner(Path(folder).name) as begin:
         context = StepContext(engine, referee, Code(), prompts)
         for place, type in enumerate(types, start=1):

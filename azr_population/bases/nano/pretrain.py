@@ -191,8 +191,8 @@ def _documents(
     tokenizer: Any, seed: int, recipe: BuildRecipe, number: int, phase: Phase
 ) -> Iterator[Document]:
     chunks = range(number * _CHUNKS, (number + 1) * _CHUNKS)  # no program stream comes twice
-    kind = {"size": recipe.chunk, "strict": phase.strict, "tail": phase.tail}
-    for texts in in_child(partial(corpus.documents, seed, **kind), chunks):
+    make = partial(corpus.documents, seed, size=recipe.chunk, strict=phase.strict, tail=phase.tail)
+    for texts in in_child(make, chunks):
         for encoding in tokenizer.backend_tokenizer.encode_batch(texts):
             yield read_document(encoding.ids)
 
