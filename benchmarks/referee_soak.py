@@ -6,9 +6,7 @@ At the end: lost and wrong verdicts, processes and descriptors left over, memory
 process and of the workers between the first tenth and the end.
 
 The first tenth is warm-up: the interpreter's free lists fill up to the most tasks that were ever
-under way at once (a task that hangs lets up to 256 per worker run ahead), and CPython gives those
-lists back only when it collects its oldest generation. A leak would show in the slope of the
-second half, in bytes per task.
+under way at once (a task that hangs lets up to 256 per worker run ahead).
 
     python benchmarks/referee_soak.py --tasks 100000
 """
@@ -20,7 +18,6 @@ import json
 import os
 import random
 import signal
-import statistics
 import threading
 import time
 from collections import Counter, deque
@@ -85,10 +82,9 @@ RESIDENT_GROWTH = "own memory growth after a tenth, percent: resident"
 
 
 class Mark(NamedTuple):
-    """Bytes of memory after so many tasks: this process's own and resident, and a worker's."""
+    """Resident bytes after so many tasks: of this process and of a worker."""
 
     tasks: int
-    private: int
     resident: int
     worker: float
 
@@ -143,15 +139,13 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
             if outcome != right:
                 wrong[f"{right} became {outcome}"] += 1
             if number % max(count // 20, 1) == 0:
-                marks.append(Mark(number, _private(), _memory(os.getpid()), _zygote_memory(pool)))
+                marks.append(Mark(number, _memory(os.getpid()), _zygote_memory(pool)))
     finally:
         done.set()
         thread.join()
     seconds = time.monotonic() - began
-    marks.append(Mark(count, _private(), _memory(os.getpid()), _zygote_memory(pool)))
+    marks.append(Mark(count, _memory(os.getpid()), _zygote_memory(pool)))
     early, late = marks[2] if len(marks) > 3 else marks[0], marks[-1]
-    half = [mark for mark in marks if 2 * mark.tasks >= count]
-    slope = statistics.linear_regression([m.tasks for m in half], [m.private for m in half]).slope
     pids = [worker.process.pid for worker in pool._workers]
     referee.close()
     return {
@@ -162,12 +156,10 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
         "wrong": dict(wrong),
         "killed": dict(kills),
         "seconds": round(seconds, 1),
-        "own memory, kB: tasks done, private, resident": [
-            f"{mark.tasks} {mark.private >> 10} {mark.resident >> 10}" for mark in marks
+        "own memory, kB: tasks done, resident": [
+            f"{mark.tasks} {mark.resident >> 10}" for mark in marks
         ],
         RESIDENT_GROWTH: _growth(early.resident, late.resident),
-        "own memory growth after a tenth, percent: private": _growth(early.private, late.private),
-        "own private memory, slope of the second half, bytes per task": round(slope, 2),
         "worker memory, MB, at a tenth and at the end": [
             round(early.worker / 2**20, 2),
             round(late.worker / 2**20, 2),
@@ -209,15 +201,6 @@ def _memory(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
-
-
-def _private() -> int:
-    """Bytes that this process shares with no other (USS); resident bytes if that cannot be read."""
-    try:
-        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return _memory(os.getpid())
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
 def _zygote_memory(pool: object) -> float:
