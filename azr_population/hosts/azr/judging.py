@@ -12,7 +12,7 @@ import copy
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -111,16 +111,12 @@ class Judge:
         self._batches: dict[str, Any] = {}
         self._lock = Lock()
         self._executor: StepExecutor | None = None
-        self._forget()
-
-    def _forget(self) -> None:
         self._readings: dict[str, Reading] = {}
-        self._started: set[str] = set()
 
     def begin_step(self, executor: Any) -> None:
         """Forgets the last step; programs run on AZR's `executor` from here on."""
         self.end_step()
-        self._forget()
+        self._readings = {}
         self._executor = StepExecutor(executor)
 
     def end_step(self) -> None:
@@ -143,7 +139,6 @@ class Judge:
         read = self._checks if phase == "gen" else self._answers
         # Two groups of workers may write at once; a tokenizer serves one.
         with self._lock:
-            self._started.add(name)
             self._executor.prefetch(call for item in data for call in read(name, item))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -155,8 +150,6 @@ class Judge:
         if self._executor is None:
             self.begin_step(kwargs["executor"])
         self._banned_words = kwargs.get("banned_words") or self._banned_words
-        if name not in self._started:
-            self.run_ahead(name, kwargs["data"])
         if phase == "gen":
             return self._judge_proposals(name, kwargs)
         asked = {**self._arguments, **kwargs, "executor": self._executor}
@@ -224,8 +217,15 @@ class Judge:
             reading = self._readings[name]
             if prompts := self._prompts(name, reading, kwargs):
                 asked[name.replace("gen", ESTIMATE)] = reading.batch(prompts)
-        if asked:
-            self._group.prefetch(asked, self._run_attempts, validate=True)
+        if not asked:
+            return
+        written = self._group.prefetch(asked, self._run_attempts, validate=True)
+        decode = functools.partial(self._manager.tokenizer.decode, skip_special_tokens=True)
+        for name, batch in asked.items():
+            self._readings[name.replace(ESTIMATE, "gen")].attempts = [
+                replace(completion, slot=slot, text=decode(completion.token_ids))
+                for slot, completion in zip(batch.slots, written[name], strict=True)
+            ]
 
     def _read(self, name: str, data: Any, samples: int) -> Reading:
         kind, executor = name.partition("_")[2], self._executor
@@ -292,7 +292,6 @@ class Judge:
         """Starts what AZR is going to ask about these attempts, rows of an estimate's batch."""
         reading = self._readings[name.replace(ESTIMATE, "gen")]
         assert self._executor is not None
-        self._started.add(name)
         with self._lock:
             self._executor.prefetch(self._evaluations(reading, rows, written))
 
@@ -309,16 +308,8 @@ class Judge:
                 yield from evaluations(reading.kind, text, task["snippet"], task)
 
     def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
-        batch = reading.batch([])
-
-        estimate = name.replace("gen", ESTIMATE)
-
-        def take(output: Any) -> None:
-            reading.attempts = completions(output, batch.slots, self._manager.tokenizer)
-            if estimate not in self._started:
-                self._run_attempts(estimate, range(len(batch.slots)), reading.attempts)
-
-        with self._group.routed(batch.slots, estimate, batch.numbers, take) as group:
+        name, slots = name.replace("gen", ESTIMATE), reading.batch([]).slots
+        with self._group.routed(slots, name) as group:
             rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
         for row, executed in zip(reading.rows, reading.executed, strict=True):
             row.reason = "invalid" if executed else "unparsable"

@@ -11,6 +11,7 @@ from verl import DataProto
 from azr_population.engines.engine import Hyperparameters
 from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.engines.workers.worker import WorkerSettings
+from azr_population.hosts.azr.batches import PromptBatch, prompt_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.runs.streams import Streams
 
@@ -44,10 +45,20 @@ def prompts(rows: int, width: int = 9) -> DataProto:
     return DataProto.from_dict(tensors=tensors)
 
 
+def generated(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
+    """A prompt a slot, and what its member writes."""
+    data = prompts(len(slots))
+    given = prompt_rows(data.batch["input_ids"], data.batch["attention_mask"])
+    group.prefetch(
+        {"gen_code_o": PromptBatch(given, list(slots), range(len(slots)))}, lambda *_: None
+    )
+    with group.routed(slots, "gen_code_o"):
+        return group.generate_sequences(data)
+
+
 def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
     """Generated and scored, with advantages that differ: ready for `update_actor`."""
-    with group.routed(slots):
-        full_batch = group.generate_sequences(prompts(len(slots)))
+    full_batch = generated(group, slots)
     full_batch.non_tensor_batch["member"] = np.array(slots, dtype=object)
     full_batch = full_batch.union(group.compute_log_prob(full_batch))
     worth = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])

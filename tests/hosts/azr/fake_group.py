@@ -22,27 +22,28 @@ class FakeGroup:
         self.write, self.samples = write, samples
         self.calls: list[Mapping[str, PromptBatch]] = []
         self.routes: list[list[int]] = []
-        self.then: Any = None
 
     def prefetch(
         self, batches: Mapping[str, PromptBatch], on_finished: Any, validate: bool
-    ) -> None:
+    ) -> dict[str, list[Completion]]:
         """Notes the call, and hands over every batch's rows as they end: the last one first."""
         self.calls.append(batches)
-        for name, batch in batches.items():
-            written = self.written(batch.prompts)
-            for row in reversed(range(len(written))):
-                ids = tuple(written[row])
-                completion = Completion(batch.slots[row], (), ids, (), True)
-                on_finished(name, [row], [completion])
+        written = {
+            name: [
+                Completion(slot, (), tuple(ids), (), True)
+                for slot, ids in zip(batch.slots, self.written(batch.prompts), strict=True)
+            ]
+            for name, batch in batches.items()
+        }
+        for name, rows in written.items():
+            for row in reversed(range(len(rows))):
+                on_finished(name, [row], [rows[row]])
+        return written
 
     @contextmanager
-    def routed(
-        self, slots: Sequence[int], name: str, numbers: Sequence[int], then: Any
-    ) -> Iterator[FakeGroup]:
+    def routed(self, slots: Sequence[int], name: str) -> Iterator[FakeGroup]:
         """Notes who is asked."""
         self.routes.append(list(slots))
-        self.then = then
         yield self
 
     def generate_sequences(self, prompts: Any) -> Any:
@@ -50,10 +51,7 @@ class FakeGroup:
         written = self.written(
             prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
         )
-        output = self.output(prompts, written)
-        if self.then:
-            self.then(output)
-        return output
+        return self.output(prompts, written)
 
     def written(self, prompts: Sequence[Any]) -> list[list[int]]:
         each = max(1, len(prompts) // self.samples)

@@ -127,6 +127,8 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
             step.begin(1)
             step.assign(data, f"gen_{kind}")
             call = Judge(manager, step, group)  # type: ignore[arg-type]
+            call.begin_step(executor)
+            call.run_ahead(f"gen_{kind}", data)
         tensor, *_ = call(
             data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=group,
             n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
