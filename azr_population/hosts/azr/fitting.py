@@ -4,7 +4,7 @@ make a step shorter."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -24,7 +24,18 @@ from azr_population.errors import UserError
 from azr_population.hosts.azr.environment import Machine, describe, machine_of
 from azr_population.hosts.azr.settings import engine_settings, learner_config
 
-ROLLOUT = "actor_rollout_ref.rollout."
+SETTINGS = {
+    "checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing=true",
+    "shard": "population.shard_base=true",
+    "offload": "population.offload=true",
+    "share": "actor_rollout_ref.rollout.gpu_memory_utilization={share:.2f}",
+    "parallel": "actor_rollout_ref.rollout.tensor_model_parallel_size={parallel}",
+    "sequences": "actor_rollout_ref.rollout.max_num_seqs={sequences}",
+    "response": "data.max_response_length={response}",
+    "rank": "population.lora.rank={rank}",
+    "nf4": "population.quantization=nf4",
+}
+"""Field of a load -> the setting that changes it; those that cost least come first."""
 
 
 def load_of(
@@ -42,41 +53,50 @@ def load_of(
     )
 
 
-def suggest_fix(load: Load, total: float) -> str:
-    """The settings, as few as will do, with which the load fits; by trying."""
+def changed_loads(load: Load, fields: Sequence[str]) -> Iterator[Load]:
+    """The load with every combination of values that these fields could have."""
     heads, alone = load.architecture.heads, load.parallel == 1 and not load.shard
-    cuts = [n for n in (1, 2, 4, 8) if load.ranks % n == 0 and heads % n == 0]
-    ways: list[tuple[str, list[dict[str, Any]]]] = [
-        (
-            "actor_rollout_ref.model.enable_gradient_checkpointing=true",
-            [{"checkpointing": True}] * (not load.checkpointing),
-        ),
-        ("population.shard_base=true", [{"shard": True}] * (load.ranks > 1 and not load.shard)),
-        ("population.offload=true", [{"offload": True}] * (not load.offload)),
-        (f"{ROLLOUT}gpu_memory_utilization={{share:.2f}}", [{"share": x} for x in _shares(load)]),
-        (
-            f"{ROLLOUT}tensor_model_parallel_size={{parallel}}",
-            [{"parallel": n} for n in cuts if n != load.parallel],
-        ),
-        (f"{ROLLOUT}max_num_seqs={{sequences}}", [{"sequences": SEQUENCES}]),
-        ("data.max_response_length={response}", [{"response": load.response // 2}]),
-        ("population.lora.rank={rank}", [{"rank": load.rank // 2}]),
-        ("population.quantization=nf4", [{"nf4": True}] * (alone and not load.nf4)),
+    others: dict[str, list[Any]] = {
+        "checkpointing": [True],
+        "shard": [load.ranks > 1],
+        "offload": [True],
+        "share": [x / 100 for x in range(5 * math.ceil(20 * load.share + 1e-6), 95, 5)],
+        "parallel": [n for n in (1, 2, 4, 8) if load.ranks % n == 0 and heads % n == 0],
+        "sequences": [SEQUENCES],
+        "response": [load.response // 2],
+        "rank": [load.rank // 2],
+        "nf4": [alone],
+    }
+    choices = [
+        sorted({getattr(load, name), *(value for value in others[name] if value)})
+        for name in fields
     ]
-    if not load.vllm:
-        ways = [way for way in ways if way[0].startswith(("data.", "population.lora"))] + ways[:1]
-    choices = [[None, *((words, change) for change in changes)] for words, changes in ways]
-    # As few as will do, and of as many the earlier ones, which cost less.
-    tried = sorted(
-        product(*choices), key=lambda each: (sum(map(bool, each)), [not change for change in each])
+    for values in product(*choices):
+        changed = replace(load, **dict(zip(fields, values, strict=True)))
+        if not (changed.nf4 and (changed.shard or changed.parallel > 1)):
+            yield changed
+
+
+def settings_of(changed: Load, load: Load, fields: Iterable[str]) -> str:
+    """The settings that make the load the changed one."""
+    return " ".join(
+        SETTINGS[name].format(**vars(changed))
+        for name in fields
+        if getattr(changed, name) != getattr(load, name)
     )
-    for changes in tried:
-        named = [change for change in changes if change]
-        changed = replace(load, **{k: v for _, change in named for k, v in change.items()})
-        if changed.nf4 and (changed.shard or changed.parallel > 1):
-            continue
-        if named and check_memory(changed, total) is None:
-            return "set " + " ".join(words.format(**vars(changed)) for words, _ in named)
+
+
+def suggest_fix(load: Load, total: float) -> str:
+    """The settings, as few as possible, with which the load fits."""
+    fields = tuple(SETTINGS) if load.vllm else ("checkpointing", "response", "rank")
+
+    def cost(changed: Load) -> tuple[int, list[bool]]:
+        same = [getattr(changed, name) == getattr(load, name) for name in fields]
+        return -sum(same), same
+
+    for changed in sorted(changed_loads(load, fields), key=cost):
+        if changed != load and check_memory(changed, total) is None:
+            return f"set {settings_of(changed, load, fields)}"
     return "take GPUs with more memory, a smaller base or fewer members"
 
 
@@ -88,28 +108,13 @@ def faster(
     if not load.vllm:
         return None
     now = seconds(load)
-    best: tuple[float, Load] | None = None
-    shares, rows = [load.share, *_shares(load)], {SEQUENCES, load.sequences}
-    for share, sequences, offload in product(shares, rows, {load.offload, True}):
-        changed = replace(load, share=share, sequences=sequences, offload=offload)
-        if check_memory(changed, total) is None:
-            took = seconds(changed)
-            # Not for a second: a share that is larger than needed is room that is missed elsewhere.
-            if best is None or took < 0.99 * best[0]:
-                best = took, changed
-    if best is None or best[0] > 0.95 * now:
-        return None
-    settings = {
-        f"{ROLLOUT}gpu_memory_utilization=": ("share", f"{best[1].share:.2f}"),
-        f"{ROLLOUT}max_num_seqs=": ("sequences", str(best[1].sequences)),
-        "population.offload=": ("offload", "true"),
-    }
-    differing = (
-        f"{key}{value}"
-        for key, (field, value) in settings.items()
-        if getattr(best[1], field) != getattr(load, field)
-    )
-    return " ".join(differing), best[0], now
+    best, least = load, math.inf
+    fields = ("share", "sequences", "offload")
+    for changed in changed_loads(load, fields):
+        if check_memory(changed, total) is None and (took := seconds(changed)) < 0.99 * least:
+            # Not for a second: a larger share than needed is room that is missed elsewhere.
+            best, least = changed, took
+    return None if least > 0.95 * now else (settings_of(best, load, fields), least, now)
 
 
 def plan_memory(
@@ -119,10 +124,8 @@ def plan_memory(
     shared out, or the learner offloaded, where only that makes it fit, and as many tokens keep
     their activations as fit then."""
     total = machine.bytes_each
-    load, learner = (
-        load_of(config, settings, architecture, machine.gpus),
-        learner_config(config, settings),
-    )
+    load = load_of(config, settings, architecture, machine.gpus)
+    learner = learner_config(config, settings)
     may_shard = learner.shard_base is None and load.ranks > 1 and not load.nf4
     if load.vllm:
         load = fitted(load, total, may_shard, may_offload=learner.offload is None)
@@ -170,8 +173,3 @@ def check_gpus(config: Any, settings: PopulationSettings) -> None:
         for key, value in chosen.items():
             setattr(settings, key, value)
             config.population[key] = value
-
-
-def _shares(load: Load) -> list[float]:
-    """Larger shares of the GPU for vLLM, in steps of 0.05."""
-    return [x / 100 for x in range(5 * math.ceil(20 * load.share + 1e-6), 95, 5)]
