@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from types import TracebackType
+from collections.abc import Callable
+from typing import Any
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig
 
 HOST = "absolute_zero_reasoner"
 
@@ -18,8 +22,8 @@ class AzrPopulationSearchPath(SearchPathPlugin):
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra once per application, before it composes the configuration.
 
-        If the command names our group, what Hydra says of its overrides is printed in one line:
-        AZR's scripts set HYDRA_FULL_ERROR, which buries it under a traceback.
+        If the command names our group, what Hydra refuses of its overrides ends the process with
+        one line: AZR prints a traceback.
         """
         if not any(HOST in element.path for element in search_path.get_path() if element.path):
             if ours := sys.modules.get("azr_population.config.inside_azr"):
@@ -30,7 +34,9 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         register_arms()
         ours = [word for word in sys.argv[1:] if word.lstrip("+").startswith("population")]
         if ours:
-            sys.excepthook = _print_in_one_line
+            ConfigLoaderImpl.load_configuration = _in_one_line(  # type: ignore[method-assign]
+                ConfigLoaderImpl.load_configuration
+            )
         # Hydra would add the key to AZR's own configuration, and stock AZR would start.
         if all(word.startswith("+population.") for word in ours) and ours:
             from azr_population.hosts.azr.activation import stop
@@ -38,11 +44,16 @@ class AzrPopulationSearchPath(SearchPathPlugin):
             stop(f"{ours[0]} is set without a population; add one, such as +population=4t4s")
 
 
-def _print_in_one_line(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Stands in for `sys.excepthook`."""
-    if isinstance(error, HydraException):
-        print(f"azr-population: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
-    else:
-        sys.__excepthook__(kind, error, trace)
+def _in_one_line(load: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
+    """Hydra's loading of a configuration, whose errors end the process with one line."""
+
+    @functools.wraps(load)
+    def load_configuration(*arguments: Any, **named: Any) -> DictConfig:
+        from azr_population.hosts.azr.activation import stop
+
+        try:
+            return load(*arguments, **named)
+        except HydraException as error:
+            stop(str(error))
+
+    return load_configuration

@@ -92,7 +92,7 @@ def _start(
 
         print(explained(settings), end="")
     else:
-        from azr_population.hosts.local.plan import plan
+        from azr_population.hosts.local.check import plan
 
         print(*plan(settings), "nothing was started; leave out --dry-run to play", sep="\n")
     return 0

@@ -4,9 +4,11 @@ A **rollout** samples, a **learner** trains; an **engine** is both, kept in step
 addressed by their slot. Text comes in and out in `text.py` alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
@@ -42,6 +44,14 @@ class Sampling:
         if len(self.max_new_tokens) != prompts:
             raise ValueError(f"{len(self.max_new_tokens)} limits for {prompts} prompts")
         return list(self.max_new_tokens)
+
+    def of_rows(self, rows: Sequence[int], prompts: int) -> Sampling:
+        """That of some rows of so many prompts."""
+        limits, temperature = self.limits(prompts), self.temperature
+        if isinstance(temperature, tuple):
+            temperature = tuple(temperature[row] for row in rows)
+        limit = tuple(limits[row] for row in rows)
+        return replace(self, max_new_tokens=limit, temperature=temperature)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -70,17 +69,13 @@ class TorchRollout(StreamingSampler):
             max(1, self._rows // sampling.n),
         ):
             longest = max(limits[row] for row in batch)
-            of_batch = sampling
-            if isinstance(sampling.temperature, tuple):
-                own = tuple(sampling.temperature[row] for row in batch)
-                of_batch = replace(sampling, temperature=own)
             decoded = decode(
                 self.model,
                 self.bank,
                 [prompts[row] for row in batch],
                 [slots[row] for row in batch],
                 [limits[row] for row in batch],
-                of_batch,
+                sampling.of_rows(batch, len(prompts)),
                 self.stop_ids,
                 _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
                 self._share_prompts,

@@ -408,7 +408,7 @@ def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch, fault):
         raise RuntimeError("the node was not up within 30 s\nand more")
 
     if fault == "init":
-        group = "azr_population.engines.workers.local_group"
+        group = "azr_population.engines.workers.ray_engine"
         pytest.importorskip("ray")
         pytest.importorskip("verl")
         monkeypatch.setattr(f"{group}.ray.init", init)

@@ -1,7 +1,9 @@
-"""An engine over a group of processes: rows are dealt out, members are the same on every rank."""
+"""An engine over a group of processes: rows are split over them, members are the same on all."""
 
+import os
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -19,7 +21,9 @@ from azr_population.engines.engine import (
 )
 from azr_population.engines.micro_batches import length, partition_rows, pieces
 from azr_population.engines.torch_learner import piece_tokens
-from azr_population.engines.workers.placement import PlacedGroup, watched
+from azr_population.engines.workers.placement import PlacedGroup, start_groups, watched
+from azr_population.engines.workers.worker import WorkerSettings
+from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
 
 
@@ -38,7 +42,7 @@ class RayEngine:
         self.group = group
         self._micro_batch_tokens = micro_batch_tokens
         self.way_on = way_on
-        self._share: bool | None = None
+        self._shares_prompts: bool | None = None
         """Whether workers' updates share prompts; asked before the first."""
 
     def generate(
@@ -54,32 +58,24 @@ class RayEngine:
         if not prompts:
             return []
         numbers = list(rows) if rows is not None else list(range(len(prompts)))
-        limits = sampling.limits(len(prompts))
-        samplers = self._ranks // self._together
-        hands = self._dealt([len(prompt) for prompt in prompts], slots, prompts, samplers)
+        shares = self._split([len(prompt) for prompt in prompts], slots, prompts, self._together)
         parts = [
             {
-                "prompts": [prompts[row] for row in hand],
-                "slots": [slots[row] for row in hand],
-                "sampling": replace(
-                    sampling,
-                    max_new_tokens=tuple(limits[row] for row in hand),
-                    temperature=tuple(sampling.temperature[row] for row in hand)
-                    if isinstance(sampling.temperature, tuple)
-                    else sampling.temperature,
-                ),
+                "prompts": [prompts[row] for row in share],
+                "slots": [slots[row] for row in share],
+                "sampling": sampling.of_rows(share, len(prompts)),
                 "seed": seed,
-                "rows": [numbers[row] for row in hand],
+                "rows": [numbers[row] for row in share],
             }
-            for hand in hands
+            for share in shares
             for _ in range(self._together)
         ]
 
         def finished() -> Iterator[list[Finished]]:
             for rank, written in self.group.stream(parts):
                 if rank % self._together == 0:
-                    hand = hands[rank // self._together]
-                    placed = [(hand[row], group) for row, group in written]
+                    share = shares[rank // self._together]
+                    placed = [(share[row], group) for row, group in written]
                     if on_finished:
                         on_finished(placed)
                     yield placed
@@ -94,19 +90,19 @@ class RayEngine:
         samples: Mapping[int, Sequence[TrainingSample]],
         hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
-        """See `Learner`; each member's rows are dealt out in the pieces in which they go through
+        """See `Learner`; each member's rows are split in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
-        hands: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
-        if self._share is None:
-            self._share = bool(self.call("shares_prompts")[0])
+        shares: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
+        if self._shares_prompts is None:
+            self._shares_prompts = bool(self.call("shares_prompts")[0])
         for slot, rows in samples.items():
             limit = piece_tokens(sum(map(length, rows)), self._micro_batch_tokens)
-            for hand in hands:
-                hand[slot] = []
-            for number, piece in enumerate(pieces(rows, limit, self._share)):
-                dealt = [sample for unit in piece for sample in unit.samples]
-                hands[number % self._ranks][slot] += dealt
-        parts = [{"samples": hand, "hyperparameters": dict(hyperparameters)} for hand in hands]
+            for share in shares:
+                share[slot] = []
+            for number, piece in enumerate(pieces(rows, limit, self._shares_prompts)):
+                samples_of_piece = [sample for unit in piece for sample in unit.samples]
+                shares[number % self._ranks][slot] += samples_of_piece
+        parts = [{"samples": share, "hyperparameters": dict(hyperparameters)} for share in shares]
         updates: Updates = self.call("update_rows", parts)[0]
         return updates
 
@@ -114,19 +110,19 @@ class RayEngine:
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
-        hands = self._dealt(lengths, slots, prompts, self._ranks)
+        shares = self._split(lengths, slots, prompts, 1)
         parts = [
             {
-                "prompts": [prompts[row] for row in hand],
-                "responses": [responses[row] for row in hand],
-                "slots": [slots[row] for row in hand],
+                "prompts": [prompts[row] for row in share],
+                "responses": [responses[row] for row in share],
+                "slots": [slots[row] for row in share],
             }
-            for hand in hands
+            for share in shares
         ]
         both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        for hand, answer in zip(hands, self.call("log_prob_rows", parts), strict=True):
+        for share, answer in zip(shares, self.call("log_prob_rows", parts), strict=True):
             for into, values in zip(both, answer, strict=True):
-                into.update(zip(hand, values, strict=True))
+                into.update(zip(share, values, strict=True))
         chosen, entropies = ([into[row] for row in range(len(prompts))] for into in both)
         return chosen, entropies
 
@@ -147,10 +143,12 @@ class RayEngine:
     def _ranks(self) -> int:
         return int(self.group.workers.world_size)
 
-    def _dealt(
-        self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], hands: int
+    def _split(
+        self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], together: int
     ) -> list[list[int]]:
-        return partition_rows(lengths, slots, hands, [tuple(prompt) for prompt in prompts])
+        """The rows of each rank, or of each `together` ranks."""
+        ranks = self._ranks // together
+        return partition_rows(lengths, slots, ranks, [tuple(prompt) for prompt in prompts])
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """What the worker's method returns on each rank."""
@@ -161,3 +159,53 @@ class RayEngine:
             return ray.get(results) if pending else results
 
         return watched(self.group.name, self.group.workers, wait, self.way_on)
+
+
+def check_reachable(address: str) -> None:
+    """Raises `UserError` where `address` (`host:port`, as RAY_ADDRESS has it) does not answer.
+
+    Ray itself goes on trying for minutes. `auto` and `local` name no place and are left to Ray.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"RAY_ADDRESS={address}: no Ray answers there ({error}); start one with "
+            "ray start --head, or unset it for a Ray of this run's own"
+        ) from error
+
+
+@contextmanager
+def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
+    """An engine of so many workers, which end with the block; so does a Ray that was started here.
+
+    Raises:
+        UserError: there is no such cluster, or it has no room.
+    """
+    address = os.environ.get("RAY_ADDRESS")
+    check_reachable(address or "")
+    try:
+        ray.init(
+            address=address,
+            include_dashboard=None if address else False,
+            num_cpus=None if address else os.cpu_count(),
+            log_to_driver=False,
+            configure_logging=False,
+        )
+    except Exception as error:  # Ray raises no narrower one when a node does not start in time.
+        reason = first_line(error)
+        if not address:
+            raise UserError(f"Ray does not start here: {reason}") from error
+        raise UserError(
+            f"RAY_ADDRESS={address} cannot be joined: {reason}; if it asks for a token, which Ray "
+            "does by itself where there is a ~/.ray/auth_token, set RAY_AUTH_MODE=token"
+        ) from error
+    try:
+        (group,) = start_groups("colocated", settings, 0, 0, [workers])
+        way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
+        yield RayEngine(group, settings.learner.most_tokens, way_on, settings.rollout.together)
+    finally:
+        ray.shutdown()

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from omegaconf import open_dict
 from torch import Tensor
+from torch.nn.functional import pad
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def with_responses(
     batch: Mapping[str, Tensor],
     completions: Sequence[Sequence[int]],
     width: int,
-    pad: int,
+    pad_id: int,
 ) -> dict[str, Tensor]:
     """veRL's tensors of generated rows.
 
@@ -109,15 +110,12 @@ def with_responses(
         batch: `input_ids`, `attention_mask` and `position_ids` [rows, P] of the prompts.
         completions: token ids of each row; those beyond `width` are cut.
         width: R, the response length of the batch.
-        pad: the id that fills up.
+        pad_id: the padding token.
     """
     prompts, mask = batch["input_ids"], batch["attention_mask"]
-    responses = torch.full((len(completions), width), pad, dtype=prompts.dtype)
-    answered = torch.zeros((len(completions), width), dtype=mask.dtype)
-    for row, ids in enumerate(completions):
-        shown = list(ids[:width])
-        responses[row, : len(shown)] = torch.tensor(shown, dtype=prompts.dtype)
-        answered[row, : len(shown)] = 1
+    rows = [torch.tensor(ids[:width], dtype=prompts.dtype) for ids in completions]
+    responses = padded_right(rows, width, pad_id)
+    answered = padded_right([torch.ones_like(row) for row in rows], width).to(mask.dtype)
     positions = batch["position_ids"]
     later = positions[:, -1:] + torch.arange(1, width + 1, dtype=positions.dtype)
     return {
@@ -129,9 +127,6 @@ def with_responses(
     }
 
 
-def padded_right(rows: Sequence[Tensor], width: int) -> Tensor:
-    """Float rows of different lengths as [rows, width], filled up with 0."""
-    padded = torch.zeros(len(rows), width)
-    for index, row in enumerate(rows):
-        padded[index, : len(row)] = row
-    return padded
+def padded_right(rows: Sequence[Tensor], width: int, fill: int = 0) -> Tensor:
+    """Rows of different lengths as [rows, width], padded with `fill`."""
+    return torch.stack([pad(row, (0, width - len(row)), value=fill) for row in rows])

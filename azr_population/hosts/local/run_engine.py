@@ -49,7 +49,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         try:
-            from azr_population.engines.workers.local_group import ray_engine
+            from azr_population.engines.workers.ray_engine import ray_engine
 
             worker = _worker_settings(config)
         except ImportError as error:

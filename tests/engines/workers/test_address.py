@@ -8,7 +8,7 @@ from azr_population.errors import UserError
 
 pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
 pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
-from azr_population.engines.workers.local_group import check_reachable
+from azr_population.engines.workers.ray_engine import check_reachable
 from tests.refusals import refuses
 
 

@@ -60,7 +60,7 @@ def test_left_padding_is_trimmed() -> None:
 
 
 def test_responses_are_padded_cut_and_found_again() -> None:
-    batch = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad=0)
+    batch = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad_id=0)
     assert batch["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
     assert batch["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]
     assert batch["attention_mask"].tolist() == [[0, 0, 1, 1, 1, 0, 0], [1] * 7]

@@ -6,7 +6,7 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.hosts.local.plan import plan
+from azr_population.hosts.local.check import plan
 from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
@@ -117,7 +117,7 @@ def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monk
     tokenizer = load_tokenizer(nano_base_path())
     for references, warned in [(0, True), (config.task.example_tasks, False)]:
         context = longest_row(config, tokenizer, references)
-        for module in ("plan", "run_engine"):
+        for module in ("check", "run_engine"):
             monkeypatch.setattr(
                 f"azr_population.hosts.local.{module}.context_of", lambda model, c=context: c
             )
