@@ -63,14 +63,6 @@ def test_output(words, golden):
     golden(f"output/{'-'.join(word.strip('-') for word in words[:2])}", *words)
 
 
-@pytest.mark.parametrize("words", list(commands()), ids=lambda words: "-".join(words) or "all")
-def test_every_argument_is_explained(words):
-    command = app
-    for word in words:
-        command = command.commands[word]
-    assert command.help and all(getattr(param, "help", "") for param in command.params)
-
-
 @pytest.mark.parametrize(
     ("typed", "named"),
     [

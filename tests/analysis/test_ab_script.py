@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,14 +85,6 @@ def test_dry_rehearses_and_plays_nothing(script):
     assert names(commands) == [("stock_seed_3", True), ("4t4s_seed_3", True)]
 
 
-def test_another_command_can_play(script, tmp_path):
-    player = tmp_path / "player"
-    player.write_text(f'echo "$PWD" >{tmp_path}/place\n{AZR}')
-    _, commands, _ = script(PLAY=f"bash {player} data.y=1", DRY="1", ARMS="single", SEEDS="1")
-    assert names(commands) == [("single_seed_1", True)] and commands[0][0] == "data.y=1"
-    assert (tmp_path / "place").read_text().strip() == str(tmp_path / "azr")
-
-
 def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(script):
     settings = {"SEEDS": "1 2", "ARMS": "stock single"}
     code, _, compared = script(BREAKS="stock_seed_2", **settings)
@@ -102,31 +93,3 @@ def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(scr
     assert code == 0 and compared
     assert names(commands)[2:] == [("stock_seed_2", False), ("single_seed_2", False)]
     assert all("trainer.resume_mode=auto" in words for words in commands)
-
-
-PLAYED = """\
-for word in "$@"; do
-    case $word in
-        *dry_run=true | --cfg) exit 0 ;;
-        trainer.experiment_name=*) name=${word#*=} ;;
-        population.run_dir=*) run=${word#*=} ;;
-    esac
-done
-echo 'step:0 - val/test_score/x:0.125'
-echo 'step:1 - pred_code_o/accuracy:0.5'
-echo 'step:2 - val/test_score/x:0.25'
-[ -n "${run:-}" ] || exit 0
-mkdir -p "$run"
-echo "{seed: 1, population: {name: $name}}" >"$run/config.yaml"
-echo '{"step": 1, "member": "student_0", "shares": {"x": 0.5}}' >"$run/validations.jsonl"
-echo '{"step": 1, "student/solve_rate": 0.5}' >"$run/metrics.jsonl"
-"""
-
-
-def test_our_own_command_compares_what_was_played(script, tmp_path):
-    (tmp_path / "azr" / "scripts" / "selfplay" / "coder7b.sh").write_text(PLAYED)
-    python = tmp_path / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    code, _, _ = script(PYTHONPATH=str(SCRIPT.parents[1]), SEEDS="1 2")
-    assert code == 0
-    assert (tmp_path / "out" / "compare.html").stat().st_size > 1000

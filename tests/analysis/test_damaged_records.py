@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
-from made_up_run import make_run
+from made_up_run import make_run, write_run
+from refusals import refused
 
 from azr_population.analysis import html
 from azr_population.analysis.report import write_report
+from azr_population.cli import main
 from azr_population.errors import UserError
 from azr_population.runs.directory import RunDirectory
 
@@ -50,3 +52,20 @@ def test_damage_costs_no_more_than_what_it_hit(
     else:
         with pytest.raises(UserError):
             write_report(run.path)
+
+
+def test_a_folder_of_runs_is_listed(tmp_path, capsys):
+    folder = tmp_path / "runs"
+    for place in ("demo", "recipes/nano/4t4s/seed_1"):
+        write_run(folder / place)
+    (folder / "demo" / "report.html").touch()
+    (folder / "notes").mkdir()
+    assert main(["report", str(folder)]) == 0
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{folder}/demo ") and "report.html" in first
+    assert second.startswith(f"{folder}/recipes/nano/4t4s/seed_1  ")
+    assert last.startswith(f"{folder} ")
+
+
+def test_a_folder_without_runs_is_no_run(tmp_path, capsys):
+    assert str(tmp_path) in refused(capsys, "report", tmp_path)

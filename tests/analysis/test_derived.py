@@ -74,9 +74,9 @@ def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks:
     first = placed_tasks(run).drop_duplicates("cell")
     assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
     space_map = problem_space(run, 4)
-    assert space_map["text"] == f"4 valid tasks fill 3 of {SPACE.cells:,} cells."
+    assert f"3 of {SPACE.cells:,}" in space_map["text"]
     page = "".join(map(str, space_map["figures"]))
-    assert "text to text, 1 argument;" in page and "return s.upper()" in page
+    assert "return s.upper()" in page
     assert "teacher_1" in page and "return n - 7" not in page
 
 

@@ -100,7 +100,7 @@ def test_a_recipe_has_its_arms_its_page_and_what_it_is_to_show(name):
         assert recipe.hypotheses and recipe.decision
     if recipe.settings == "longtail" and recipe.hypotheses:
         seeds = len(seed_numbers(arms.scales["longtail"].seeds))
-        assert all(seeds in one.looks for one in recipe.hypotheses)
+        assert all(seeds in hypothesis.looks for hypothesis in recipe.hypotheses)
     for arm in map(arms.find, recipe.arms):
         assert not arm.fork or recipe.paired
         assert "7b" not in recipe.scales or arm.azr is not None
@@ -323,8 +323,8 @@ def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
     assert main(typed) == 0
     assert "mu of teachers (end)" in capsys.readouterr().out
     folder = tmp_path / "results" / "fig5_ratings"
-    drawn = pd.read_csv(folder / "table.csv")
+    written_table = pd.read_csv(folder / "table.csv")
     stored = recipes_folder() / "fig5_ratings" / "results" / "nano" / "table.csv"
-    pd.testing.assert_frame_equal(drawn, pd.read_csv(stored), rtol=1e-5)
+    pd.testing.assert_frame_equal(written_table, pd.read_csv(stored), rtol=1e-5)
     assert (folder / "mu.svg").read_text().startswith("<svg")
     assert os.path.getsize(folder / "summary.md") > 500

@@ -26,39 +26,39 @@ def seeds(*values):
 
 def test_student_of_three():
     # t(2, .975) = 4.302653; sd 1, so half of the interval is 4.302653 / sqrt(3).
-    found = interval(seeds(1.0, 2.0, 3.0))
-    assert found.mean == 2.0 and found.n == 3
-    assert found.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), abs=1e-5)
+    result = interval(seeds(1.0, 2.0, 3.0))
+    assert result.mean == 2.0 and result.n == 3
+    assert result.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), abs=1e-5)
 
 
 def test_welch_allows_unequal_seeds():
     # R: t.test(c(3, 4, 5, 6), c(1, 2, 4)): df 4.1333, 95% -0.7389 to 5.0722.
-    found = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 4.0), False)
-    assert found.counts == (4, 3) and found.mean == pytest.approx(13 / 6)
-    assert found.low < 0 < found.high
-    assert 0.05 < found.p < 0.15
+    result = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 4.0), False)
+    assert result.counts == (4, 3) and result.mean == pytest.approx(13 / 6)
+    assert result.low < 0 < result.high
+    assert 0.05 < result.p < 0.15
 
 
 def test_one_seed_has_no_interval():
     for other in (None, seeds(1.0, 2.0)):
-        found = compare(seeds(3.0), other, False)
-        assert math.isnan(found.low) and math.isnan(found.p)
+        result = compare(seeds(3.0), other, False)
+        assert math.isnan(result.low) and math.isnan(result.p)
 
 
 def test_no_variance_is_a_point():
-    found = compare(seeds(2.0, 2.0), seeds(1.0, 1.0), False)
-    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
+    result = compare(seeds(2.0, 2.0), seeds(1.0, 1.0), False)
+    assert (result.mean, result.low, result.high) == (1.0, 1.0, 1.0)
 
 
 def test_paired_seeds_are_those_of_both():
-    found = compare({"a": 2.0, "b": 4.0, "c": 9.0}, {"a": 1.0, "b": 1.0}, True)
-    assert found.mean == 2.0 and found.n == 2
+    result = compare({"a": 2.0, "b": 4.0, "c": 9.0}, {"a": 1.0, "b": 1.0}, True)
+    assert result.mean == 2.0 and result.n == 2
 
 
 def test_permutation_is_exact():
     # All of `a` above all of `b`: 2 of the 70 ways are as extreme.
-    found = compare(seeds(5, 6, 7, 8), seeds(1, 2, 3, 4), False)
-    assert found.permutation == pytest.approx(2 / 70)
+    result = compare(seeds(5, 6, 7, 8), seeds(1, 2, 3, 4), False)
+    assert result.permutation == pytest.approx(2 / 70)
 
 
 def test_holm():
@@ -68,8 +68,8 @@ def test_holm():
 
 
 def test_interquartile_mean_leaves_out_the_tails():
-    found = interquartile_mean(seeds(0, 1, 1, 1, 1, 1, 1, 100))
-    assert found is not None and found.mean == 1.0
+    result = interquartile_mean(seeds(0, 1, 1, 1, 1, 1, 1, 100))
+    assert result is not None and result.mean == 1.0
     assert interquartile_mean(seeds(1, 2, 3, 4)) is None
 
 
@@ -90,15 +90,15 @@ def test_a_value_that_is_not_at_the_end_is_not_the_last():
 
 
 def test_band_has_the_steps_of_all_seeds():
-    found = band({"a": pd.Series({1: 1.0, 2: 3.0}), "b": pd.Series({2: 5.0, 3: 0.0})})
-    assert found["step"].tolist() == [2] and found["value"].tolist() == [4.0]
+    result = band({"a": pd.Series({1: 1.0, 2: 3.0}), "b": pd.Series({2: 5.0, 3: 0.0})})
+    assert result["step"].tolist() == [2] and result["value"].tolist() == [4.0]
     assert band({}).empty
 
 
 def test_one_formatter():
-    found = Estimate(0.0332, 0.0141, 0.052, (12,))
-    assert interval_text(found, percent=True) == "3.3% [1.4, 5.2]"
-    assert interval_text(found, percent=True, signed=True) == "+3.3 points [+1.4, +5.2]"
+    result = Estimate(0.0332, 0.0141, 0.052, (12,))
+    assert interval_text(result, percent=True) == "3.3% [1.4, 5.2]"
+    assert interval_text(result, percent=True, signed=True) == "+3.3 points [+1.4, +5.2]"
     assert interval_text(Estimate(1234.5, math.nan, math.nan, (1,)), unit="cells") == "1,234 cells"
     assert interval_text(Estimate(math.nan, math.nan, math.nan, (0,))) == "-"
 

@@ -31,10 +31,10 @@ def population(teachers: int = 2, students: int = 2) -> Population:
     return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
 
 
-def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
+def rows(pop: Population, solved: dict[str, bool]) -> list[Proposal]:
     """Two proposals per match, which the student solves or not; rewarded."""
     proposals = []
-    for match in of.matches:
+    for match in pop.matches:
         for number in range(2):
             program = f"def f(a):\n    return a + {number}"
             row = Proposal(
@@ -43,21 +43,21 @@ def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
             row.task = Task(TaskType.CODE_O, program, ("1",), (str(number + 1),))
             row.attempts = [Attempt(WRITTEN, "1", solved[match.student.name])]
             proposals.append(row)
-    of.reward(proposals)
+    pop.reward(proposals)
     return proposals
 
 
 def finish(
-    one: Population, made: list[Proposal], updates: Any, nursery: Any, practice: Any = ()
+    pop: Population, made: list[Proposal], updates: Any, nursery: Any, practice: Any = ()
 ) -> StepRecords:
     """The end of a step."""
-    matches = one.rate(made)
+    matches = pop.rate(made)
     generated = {1: Generated(4, 8)}
-    return one.record(made, updates, generated, matches, one.evolve(made, nursery), practice)
+    return pop.record(made, updates, generated, matches, pop.evolve(made, nursery), practice)
 
 
-def rates(of: Population) -> dict[int, float]:
-    return {slot: settings.lr for slot, settings in of.hyperparameters().items()}
+def rates(pop: Population) -> dict[int, float]:
+    return {slot: settings.lr for slot, settings in pop.hyperparameters().items()}
 
 
 class Nursery:
@@ -180,10 +180,8 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
     pop.reward(broken)
     (note,) = finish(pop, broken, {}, Nursery()).notes
     writer = broken[1].match.teacher.name
-    assert note == (
-        "no valid proposal in this step (3 unparsable, 1 error); "
-        f"{writer} wrote, for a code_o task: 'deff(b)'"
-    )
+    for part in ("3 unparsable", "1 error", writer, "code_o", repr("deff(b)")):
+        assert part in note
     (note,) = nothing_valid(broken[2:])
     assert note.endswith(repr(texts[2][:200]) + "...") and "\n" not in note
     assert nothing_valid([]) == []
@@ -222,9 +220,10 @@ def test_an_interval_of_solve_rates_is_two_shares_in_order(interval: list[float]
 
 
 def hyper(teachers: int, students: int, **how: Any) -> Population:
-    of = {"lr": {"init": [1e-5, 1e-2], **how}, "weight_decay": {"init": [0.1, 0.1]}}
+    hyperparameters = {"lr": {"init": [1e-5, 1e-2], **how}, "weight_decay": {"init": [0.1, 0.1]}}
     evolution = EvolutionConfig.checked(
-        {"interval": 2, "operators": {"dare": 1.0}, "hyperparameters": of}, "evolution."
+        {"interval": 2, "operators": {"dare": 1.0}, "hyperparameters": hyperparameters},
+        "evolution.",
     )
     config = PopulationConfig(teachers=teachers, students=students)
     return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
@@ -233,10 +232,10 @@ def hyper(teachers: int, students: int, **how: Any) -> Population:
 def test_founders_rates_are_log_uniform_and_teachers_keep_the_runs() -> None:
     pop = hyper(2, 100)
     settings = [pop.hyperparameters()[member.slot] for member in pop.roster.students]
-    logs = np.log10([of_member.lr for of_member in settings])
+    logs = np.log10([values.lr for values in settings])
     assert logs.min() >= -5 and logs.max() <= -2
     assert np.quantile(logs, [0.25, 0.5, 0.75]) == pytest.approx([-4.25, -3.5, -2.75], abs=0.3)
-    assert [of_member.weight_decay for of_member in settings] == pytest.approx([0.1] * 100)
+    assert [values.weight_decay for values in settings] == pytest.approx([0.1] * 100)
     assert rates(pop)[0] == 1.5e-4 and pop.hyperparameters()[0].weight_decay is None
     assert rates(hyper(2, 100)) == rates(pop)
 
@@ -296,11 +295,17 @@ def test_what_cannot_evolve_is_refused(how: dict[str, Any]) -> None:
 def test_a_sampling_temperature_is_a_members_own() -> None:
     evolution = EvolutionConfig.checked({"hyperparameters": {"temperature": {"init": [0.5, 2.0]}}})
     config = PopulationConfig(teachers=1, students=2)
-    one = Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
-    settings = one.hyperparameters()
-    own = settings[1].temperature, settings[2].temperature
+    pop = Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
+    settings = pop.hyperparameters()
+    temperatures = settings[1].temperature, settings[2].temperature
     assert (
-        settings[0].temperature == 1.0 and len(set(own)) == 2 and 0.5 <= min(own) <= max(own) <= 2
+        settings[0].temperature == 1.0
+        and len(set(temperatures)) == 2
+        and 0.5 <= min(temperatures) <= max(temperatures) <= 2
     )
-    assert one.temperatures([0, 0], 0.9) == 0.9
-    assert one.temperatures([2, 1, 7], 0.9) == (own[1], own[0], 0.9)  # 7: a past opponent
+    assert pop.temperatures([0, 0], 0.9) == 0.9
+    assert pop.temperatures([2, 1, 7], 0.9) == (
+        temperatures[1],
+        temperatures[0],
+        0.9,
+    )  # 7: a past opponent

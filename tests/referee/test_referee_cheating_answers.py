@@ -125,7 +125,3 @@ def test_the_gold_output_of_an_input_task_is_not_in_the_child():
         assert verdict.reason is Reason.WRONG
         ((verdict,),) = referee.grade([Question("code_i", program, (), ("False",), ("1",))])
         assert verdict.solved
-
-
-def test_the_corpus_is_large_enough():
-    assert len(NO_LITERALS) + len(TOO_LARGE) + len(PAIRS) >= 40

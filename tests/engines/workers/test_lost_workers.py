@@ -42,6 +42,6 @@ def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch) -> N
         raise error
 
     monkeypatch.setattr(placement.ray, "wait", lambda *signs, **options: None)
-    with pytest.raises(ValueError, match="no") as caught:
+    with pytest.raises(ValueError) as caught:
         placement.watched("members", NOBODY, call, "resume")
     assert caught.value is error

@@ -97,12 +97,6 @@ def test_every_setting_has_the_default_of_its_field(host: Path) -> None:
     assert settings == expected and len(settings.evolution.operators) == 8
 
 
-def test_options_are_overridden_in_the_usual_way(host: Path) -> None:
-    overrides = ["+population=2t2s", "population.evolution.interval=3", "population.seed=7"]
-    settings = read_settings(composed(host, overrides).population)
-    assert (settings.evolution.interval, settings.seed) == (3, 7)
-
-
 @pytest.mark.parametrize("override", ["+population=9t9s", "population.sed=1"])
 def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str) -> None:
     with pytest.raises(HydraException):

@@ -8,7 +8,6 @@ import pytest
 from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
-from azr_population.errors import UserError
 from azr_population.hosts import loggers
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.loggers import (
@@ -47,10 +46,8 @@ def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
     for step in (1, 2):
         all_of_them.log(step, {"a": 1.0})
     all_of_them.close()
-    assert notes == [
-        "logger full failed (OSError: [Errno 28] No space left on device); "
-        "the run goes on without it"
-    ]
+    (note,) = notes
+    assert note.startswith("logger full failed (OSError: ") and "\n" not in note
     assert full.steps == [(1, {"a": 1.0})]
     assert working.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
 
@@ -68,9 +65,8 @@ def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp
     opened = open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append)
     opened.log(1, {})
     opened.close()
-    assert notes == [
-        "logger tensorboard failed (ConnectionError: no route to host); the run goes on without it"
-    ]
+    (note,) = notes
+    assert note.startswith("logger tensorboard failed (ConnectionError: ") and "\n" not in note
 
 
 def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
@@ -84,13 +80,13 @@ def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
     notes = []
     Loggers({"hanging": Hanging()}, notes.append).close()
     never.set()
-    assert notes == ["logger hanging did not close within 0 s; not waiting any longer"]
+    assert len(notes) == 1 and "hanging" in notes[0]
 
 
 def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
     for entry in LOGGERS:
-        with pytest.raises(UserError, match=f"pip install {entry.name}"):
+        with refuses(f"pip install {entry.name}"):
             check_loggers([entry.name])
 
 
@@ -138,8 +134,7 @@ def test_wandb_without_a_key_is_noted_and_nobody_is_asked(tmp_path, monkeypatch,
     opened.log(1, {"a": 1.0})
     opened.close()
     (note,) = notes
-    assert "Weights & Biases has no key here; use wandb login" in note
-    assert note.endswith("the run goes on without it") and "\n" not in note
+    assert "wandb login" in note and "\n" not in note
 
 
 def test_loggers_get_the_finite_numbers_of_a_line_under_their_names():

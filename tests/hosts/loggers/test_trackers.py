@@ -120,7 +120,7 @@ def test_a_run_of_wandb_has_the_name_and_the_group_of_the_population(play, tmp_p
 def test_a_folder_that_cannot_be_written_stops_nothing(play, tmp_path):
     (tmp_path / "tensorboard").write_text("in the way")
     (note,) = play("tensorboard", {})
-    assert note.startswith("logger tensorboard failed (")
+    assert "tensorboard" in note
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -139,4 +139,4 @@ def test_a_disk_that_fills_up_is_told_of_once(tmp_path, monkeypatch):
     for step in range(1, 5):
         loggers.log(step, {"time/step": 1.0})
     writer._worker.join()
-    assert len(notes) == 1 and "No space left on device" in notes[0]
+    assert len(notes) == 1 and "OSError" in notes[0]
