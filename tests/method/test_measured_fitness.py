@@ -71,4 +71,4 @@ def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
     (unlike, nothing), (alike, notes) = recorded["unlike"], recorded["alike"]
     assert unlike > 0.9 and not nothing
     # Scripted members of one skill draw alike by greedy decoding, so there is nothing to tell.
-    assert alike == 0.0 and "which of them was replaced is chance" in notes[-1]
+    assert alike == 0.0 and notes

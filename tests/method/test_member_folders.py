@@ -49,19 +49,18 @@ def test_a_card_tells_where_a_member_comes_from_and_no_path(run, adapter, tmp_pa
     export_members(population, lambda slot: adapter, run, BASE)
     text = (run.members / "student_0" / "README.md").read_text()
     facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
+    assert facts.pop("role").startswith("student")
     assert facts == {
         "name": "student_0, after step 7",
-        "role": "student: solves tasks",
         "rating": "mu 26.50, sigma 3.25 (TrueSkill)",
         "generation": "1",
         "lineage": "dare(student_0) at step 5",
         "run": "runs/mine",
         "base": f"nano, weights {fingerprint(BASE)}",
     }
-    assert "\n\n\n" not in text
     assert str(tmp_path) not in text and BASE not in text
     teacher = (run.members / "teacher_0" / "README.md").read_text()
-    assert "lineage" not in teacher and "role: teacher: proposes tasks" in teacher
+    assert "lineage" not in teacher and "role: teacher" in teacher
     config = json.loads((run.members / "student_0" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == BASE, "what PEFT goes by"
 
@@ -70,7 +69,7 @@ def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
     export_members(population_of(0, 0), lambda slot: adapter, run, BASE)
     folder = run.members / "agent_0"
     text = (folder / "README.md").read_text()
-    assert "rating" not in text and "agent: proposes and solves tasks" in text
+    assert "rating" not in text and "role: agent" in text
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(folder)
     exec(code, loaded := {})

@@ -262,7 +262,7 @@ def test_questions_that_cannot_be_read(referee):
     assert grades[0].reason is Reason.MALFORMED
     uneven = Question("code_f", inputs=("1", "2"), outputs=("2",), answers=(PLUS_ONE,))
     assert referee.grade([uneven])[0][0].reason is Reason.MALFORMED
-    with pytest.raises(ValueError, match="unknown task type 'code_x'"):
+    with pytest.raises(ValueError):
         referee.grade([Question("code_x", answers=("1",))])
     assert check(referee, PLUS_ONE, "1").valid
 

@@ -43,12 +43,12 @@ def constant(n: int) -> Program:
 
 def residents(referee: Referee) -> set[int]:
     """The children of the workers that have done something."""
-    found = set()
+    verdicts = set()
     for worker in referee._workers:
         pid = worker.process.pid
         with open(f"/proc/{pid}/task/{pid}/children") as file:
-            found |= {int(number) for number in file.read().split()}
-    return found
+            verdicts |= {int(number) for number in file.read().split()}
+    return verdicts
 
 
 def test_plain_programs_go_to_it_together_and_others_one_by_one(jobs):
@@ -128,8 +128,8 @@ def test_it_does_not_stay_when_memory_ran_out():
     with Referee(RefereeSettings(workers=1, memory_mb=64, timeout=20.0)) as referee:
         referee.check([constant(0)])
         before = residents(referee)
-        found = referee.check([constant(1), flood, constant(2)])
-        assert [e.reason for e in found] == [Reason.OK, Reason.MEMORY, Reason.OK]
+        verdicts = referee.check([constant(1), flood, constant(2)])
+        assert [e.reason for e in verdicts] == [Reason.OK, Reason.MEMORY, Reason.OK]
         assert not before & residents(referee)
 
 
@@ -139,8 +139,8 @@ def test_whoever_is_killed_while_waiting_is_replaced(share):
         for _ in range(3):
             for pid in residents(referee):
                 os.kill(pid, signal.SIGKILL)
-            found = referee.check([constant(n) for n in range(20)])
-            assert [(e.reason, e.outputs) for e in found] == [
+            verdicts = referee.check([constant(n) for n in range(20)])
+            assert [(e.reason, e.outputs) for e in verdicts] == [
                 (Reason.OK, (str(n),)) for n in range(20)
             ]
 

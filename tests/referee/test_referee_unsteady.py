@@ -30,8 +30,8 @@ def programs(sources: dict[str, str]) -> list[Program]:
 
 
 def reasons(referee: Referee, sources: dict[str, str]) -> dict[str, Reason]:
-    found = referee.check(programs(sources))
-    return {name: execution.reason for name, execution in zip(sources, found, strict=True)}
+    executions = referee.check(programs(sources))
+    return {name: execution.reason for name, execution in zip(sources, executions, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_whoever_lets_them_show_disagrees_with_himself(each, corpus):
 def test_chance_in_the_input_is_chance():
     with Referee(RefereeSettings(workers=1)) as referee:
         inputs = "__import__('random').random() < 0.5", "__import__('datetime').date.today().year"
-        found = referee.check([Program("def f(x): return x", (text,)) for text in inputs])
-    assert [execution.reason for execution in found] == [Reason.NONDETERMINISTIC] * 2
+        executions = referee.check([Program("def f(x): return x", (text,)) for text in inputs])
+    assert [execution.reason for execution in executions] == [Reason.NONDETERMINISTIC] * 2
 
 
 def test_an_output_shows_no_address(each):
@@ -66,9 +66,9 @@ def test_fixed_addresses_are_the_same_in_every_worker_and_on_every_start():
         with Referee(settings) as referee:
             if ("fixed addresses", True) not in [layer[:2] for layer in referee.layers]:
                 pytest.skip("this system does not let a process fix its addresses")
-            found = referee.check(programs(FIXED))
-            assert all(execution.valid for execution in found)
-            outputs.add(tuple(execution.outputs for execution in found))
+            executions = referee.check(programs(FIXED))
+            assert all(execution.valid for execution in executions)
+            outputs.add(tuple(execution.outputs for execution in executions))
     assert len(outputs) == 1
 
 
@@ -78,11 +78,11 @@ def test_random_addresses_differ_between_the_two_runs():
     hashes = []
     for _ in range(5):
         with Referee(SETTINGS["addresses at random"]) as referee:
-            found = reasons(referee, FIXED)
+            executions = reasons(referee, FIXED)
             assert len(referee._workers) == 2
-        hashes.append(found["hash of a builtin"])
+        hashes.append(executions["hash of a builtin"])
         # The others are of the interpreter's own data, which lies still unless it is built to move.
-        assert set(found.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}
+        assert set(executions.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}
     assert Reason.NONDETERMINISTIC in hashes
 
 

@@ -52,7 +52,7 @@ def test_a_logger_that_fails_at_every_step_stops_nothing(digest, tmp_path, monke
     )
     assert main(["train", *SMALL, "run.steps=2", f"run.dir={tmp_path / 'run'}"]) == 0
     assert members_digest(tmp_path / "run" / "members") == digest
-    assert capsys.readouterr().out.count("RuntimeError: broken") == 1
+    assert capsys.readouterr().out.count("logger broken failed (RuntimeError: broken)") == 1
 
 
 def test_a_run_gone_on_with_by_train_takes_the_logger_that_is_typed(tmp_path, monkeypatch):
