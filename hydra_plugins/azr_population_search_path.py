@@ -32,16 +32,16 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         from azr_population.config.inside_azr import register_arms
 
         register_arms()
-        ours = [word for word in sys.argv[1:] if word.lstrip("+").startswith("population")]
-        if ours:
+        overrides = [word for word in sys.argv[1:] if word.lstrip("+").startswith("population")]
+        if overrides:
             ConfigLoaderImpl.load_configuration = _in_one_line(  # type: ignore[method-assign]
                 ConfigLoaderImpl.load_configuration
             )
         # Hydra would add the key to AZR's own configuration, and stock AZR would start.
-        if all(word.startswith("+population.") for word in ours) and ours:
+        if all(word.startswith("+population.") for word in overrides) and overrides:
             from azr_population.hosts.azr.activation import stop
 
-            stop(f"{ours[0]} is set without a population; add one, such as +population=4t4s")
+            stop(f"{overrides[0]} is set without a population; add one, such as +population=4t4s")
 
 
 def _in_one_line(load: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
