@@ -35,17 +35,19 @@ class ScriptedWorker(PopulationWorker):
         print(f"one call for {len(prompts)} rows", flush=True)
         tokenizer = self.tokenizer
         limits = sampling.limits(len(prompts))
-        for index, (row, prompt, slot, limit) in enumerate(
-            zip(rows, prompts, slots, limits, strict=True)
-        ):
+        written = []
+        for row, prompt, slot, limit in zip(rows, prompts, slots, limits, strict=True):
             luck = random.Random(f"{seed} {row}")
-            slot += self.settings.first_member
-            right = luck.random() < SKILL[slot % len(SKILL)]
+            right = luck.random() < SKILL[(slot + self.settings.first_member) % len(SKILL)]
             text = tokenizer.decode(prompt)
             answer = self.answer(text, luck) if right else "```python\nno\n```"
             ids = tokenizer(f"so </think> <answer>{answer}</answer>")["input_ids"]
-            ids = [*ids, tokenizer.eos_token_id][:limit]
-            yield [(index, [Completion(slot, tuple(prompt), tuple(ids), (), True)])]
+            written.append([*ids, tokenizer.eos_token_id][:limit])
+        logprobs, _ = self.engine.log_probs(prompts, written, slots)
+        for index, (prompt, ids, slot) in enumerate(zip(prompts, written, slots, strict=True)):
+            scores = tuple(logprobs[index].tolist())
+            owner = slot + self.settings.first_member
+            yield [(index, [Completion(owner, tuple(prompt), tuple(ids), scores, True)])]
 
     def answer(self, prompt: str, luck: random.Random) -> str:
         """What a good member writes."""
