@@ -145,6 +145,21 @@ def test_whoever_is_killed_while_waiting_is_replaced(share):
             ]
 
 
+def test_a_child_that_is_too_slow_to_read_its_job_answers_for_no_other():
+    """As on a busy machine: its job is still in the socket, where the next child would read it."""
+
+    def question(n: int) -> Question:
+        answers = (f"def f(x): return {n} + x", "def f(x): return 0", f"def f(y): return y + {n}")
+        return Question("code_f", f"def f(x): return x + {n}", ("1", "2", "3"), answers=answers)
+
+    with Referee(RefereeSettings(workers=1, timeout=2.0, cpu_seconds=0.1)) as referee:
+        referee.check([constant(0)])
+        for pid in residents(referee):
+            os.kill(pid, signal.SIGSTOP)
+        for judgement in referee.judge([question(n) for n in range(1, 9)]):
+            assert [grade.solved for grade in judgement.grades] == [True, False, True]
+
+
 def test_an_inbox_is_never_asked_to_hold_more_than_it_does():
     assert wire.INBOX_BYTES >= 1 << 16
     work = wire.SandboxWork(

@@ -267,30 +267,36 @@ class Zygote:
 
     def _wait(self, child: ForkedChild, job: JobHeader, began: int) -> tuple[bytes, int]:
         """Waits for a child's last message or the end of its time; returns (message, END_*).
-        END_KILLED: it was stopped from outside; END_LOST: it ended before it had read its job.
+        END_KILLED: it was stopped from outside; END_LOST: it had not read its job, of which the
+        socket may still hold a part.
 
-        The child reports the current call; a new call gets its full time from the moment it is
-        seen. A lying child gains at most the time of all calls together. The same holds for timed
-        parts, in processor time.
+        A fresh child's time begins when it has its job, which may be late on a busy machine. The
+        child reports the current call; a new call gets its full time from the moment it is seen. A
+        lying child gains at most the time of all calls together. The same holds for timed parts,
+        in processor time.
         """
-        end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
-        call, call_end = 0, began + per_call
         has_job = job.resident
-        now = began
-        limit = min(end, call_end, began + (self.part or per_call))
+        call, now, end = 0, began, began + job.microseconds * 1000
+        call_end = now + per_call
+        limit = min(end, call_end, now + (self.part or per_call)) if has_job else end
         while now < limit:
             word = child.word(limit - now)
+            now = monotonic_ns()
             if word == _HAS_JOB and not has_job:
                 has_job = True
+                end, call_end = now + job.microseconds * 1000, now + per_call
+                limit = min(end, call_end, now + (self.part or per_call))
             elif word is not None:
                 return word, wire.END_DONE if has_job else wire.END_LOST
-            now = monotonic_ns()
-            if child.region.in_flight() > call:
-                call, call_end = child.region.in_flight(), now + per_call
-            limit = min(end, call_end)
-            if self.part:
-                limit = min(limit, now + self._part_left(child))
+            elif has_job:
+                if child.region.in_flight() > call:
+                    call, call_end = child.region.in_flight(), now + per_call
+                limit = min(end, call_end)
+                if self.part:
+                    limit = min(limit, now + self._part_left(child))
+        if not has_job:
+            return b"", wire.END_LOST
         return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
 
     def _part_left(self, child: ForkedChild) -> int:
