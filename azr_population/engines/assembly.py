@@ -1,4 +1,4 @@
-"""An engine of one process from its settings: base, members, learner, what samples, who checks it.
+"""Makes an engine of one process from its settings: base, members, learner, rollout, canary.
 
 Every host and command makes its engine here.
 """
@@ -36,24 +36,24 @@ _CANARY_TOKENS = 160
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """What an engine is made from; plain data, because it travels to other processes."""
+    """The settings of an engine; plain data, because they are sent to other processes."""
 
     base: str
     """Folder of the base, or its name on the Hub."""
     names: tuple[str, ...]
-    """Of the members, by slot."""
+    """The members' names by slot."""
     lora: LoraSpec
     device: str = "cpu"
     dtype: str = "float32"
-    """Of the base."""
+    """The base's dtype."""
     quantization: str | None = None
-    """Of the base: see `BaseConfig`."""
+    """The base's quantization; see `BaseConfig`."""
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
 
     @property
     def slots(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return len(self.names)
 
 
@@ -68,7 +68,7 @@ def make_engine(
     base = str(base_folder(settings.base))
     rollout = settings.rollout
     if settings.quantization and rollout.kind.own_weights:
-        # vLLM quantises what it loads in the same way.
+        # vLLM quantises its copy in the same way.
         rollout = replace(rollout, vllm={"quantization": "bitsandbytes", **rollout.vllm})
     settings = replace(settings, base=base, rollout=rollout)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
@@ -93,7 +93,7 @@ def assemble(
     generators: Sequence[torch.Generator],
     parallel: bool = False,
 ) -> LocalEngine:
-    """As `make_engine`, on a base that is loaded; it is frozen and gets the members' adapters."""
+    """As `make_engine`, on a loaded base; it is frozen and gets the members' adapters."""
     kind = settings.rollout.kind
     cap = importance_sampling_cap(settings)
     bank = make_bank(model, settings.lora, generators)

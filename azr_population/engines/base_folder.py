@@ -1,8 +1,9 @@
 """A base's folder and its config.json, whichever transformers wrote it.
 
-transformers 5 keeps all of RoPE in `rope_parameters`. transformers 4 ignores that field and takes
-its defaults (a theta of 10,000) without a word: the model seems to work, and solves half as much.
-What transformers 4 writes, transformers 5 reads (tests/engines/test_base_config.py has both ways).
+transformers 5 stores all of RoPE in `rope_parameters`. transformers 4 silently ignores that field
+and uses its defaults (a theta of 10,000): the model seems to work, and solves half as much.
+transformers 5 reads what transformers 4 writes (tests/engines/test_base_config.py tests both
+directions).
 """
 
 from pathlib import Path
@@ -67,8 +68,8 @@ def meta_model(folder: Path) -> Any:
 
 
 def context_of(model: Any) -> int | None:
-    """Tokens of the longest row that the base is good for, RoPE scaling included as vLLM counts it
-    (`factor` times what it was trained for); None where its configuration does not tell it."""
+    """Tokens of the base's context, RoPE scaling included as vLLM counts it (`factor` times what it
+    was trained for); None if its configuration does not have it."""
     trained: int | None = getattr(model.config, "max_position_embeddings", None)
     # transformers 5 has it beside the rotary period, under both names.
     scaling = getattr(model.config, "rope_scaling", None) or {}

@@ -17,15 +17,15 @@ from azr_population.engines.sharding import shard_base
 from azr_population.errors import UserError, first_line
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
-"""Of a file of weights: 4 MB spread over it tell two bases apart without reading all of 15 GB."""
+"""Samples of a file of weights: 4 MB in all distinguish two bases without reading 15 GB."""
 
 _ALIGNMENT = 64
 """Bytes. What torch's own allocator gives on a CPU, and what matrix kernels expect."""
 
 SAMPLE_FILE = "sample.json"
-"""Beside the weights: text that a base must read and score as it did when the sample was taken. A
-library that reads the files in another way goes wrong without a word: a tokenizer without its
-spaces, rotary tables with another period."""
+"""File beside the weights: text that a base must tokenize and score as it did when the sample was
+taken. A library that reads the files differently fails silently: a tokenizer without its spaces,
+rotary tables with another period."""
 
 TOLERANCE = 0.05
 """Nats, the mean over tokens of how far their log-probabilities are off. On the nano base bfloat16
@@ -36,7 +36,7 @@ NF4_TOLERANCE = 0.6
 
 
 def fingerprint(path: str | Path) -> str:
-    """Twelve hex digits that tell a base by its weights, wherever it lies."""
+    """Twelve hex digits that identify a base by its weights."""
     digest = hashlib.sha256()
     folder = base_folder(path)
     for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
@@ -168,16 +168,16 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    """What the file holds; nothing where there is none."""
+    """The file's content; empty if there is no file."""
     return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def align(model: nn.Module) -> None:
-    """Moves what lies at an odd address to a multiple of 64 bytes, one tensor after the other.
+    """Copies tensors that are not aligned to 64 bytes, one after the other.
 
-    Weights mapped from a safetensors file start wherever its header ends. On some processors (seen
-    on an AMD EPYC) the matrix kernels then sum in another order, so the same weights would give
-    other last digits when read from a file than when made in memory.
+    Weights mapped from a safetensors file start where its header ends. On some processors (seen on
+    an AMD EPYC) the matrix kernels then sum in another order, so weights read from a file would
+    give other last digits than the same weights made in memory.
     """
     for tensor in chain(model.parameters(), model.buffers()):
         if tensor.data_ptr() % _ALIGNMENT:

@@ -1,9 +1,9 @@
-"""The check that the sampler serves what the learner holds: nothing may go wrong in silence.
+"""The canary: checks that the sampler serves the members that the learner holds.
 
-A sampler with weights of its own (vLLM) can lose an adapter, serve an old one from its caches, mix
-two up, or answer as the base because the modules' names do not match. So after each push every
-pushed member continues one prompt, in one mixed batch with the bare base, and the learner scores
-the same tokens under each of its members: the one that was asked must explain them best.
+A sampler with separate weights (vLLM) can lose an adapter, serve an old one from its caches, swap
+two, or answer as the base because the modules' names do not match. So after each push every pushed
+member continues one prompt, in one mixed batch with the bare base, and the learner scores the
+tokens under each of its members: the member that was asked must give them the highest likelihood.
 """
 
 import sys
@@ -25,8 +25,8 @@ Measured with SmolLM2-135M under vLLM 0.8.5 on a CPU: 2e-6 in float32; in bfloat
 """
 
 BETTER = 0.75
-"""Another member is what is served where its difference is less than this share of the asked
-one's, by three standard errors over the tokens. Twins, and fresh members, are as near as each."""
+"""Another member is served if its difference is less than this share of the asked member's, by
+three standard errors over the tokens. Equal members, such as fresh ones, pass."""
 
 _TOKENS = 48
 
@@ -126,7 +126,8 @@ def _is_better(other: Tensor, member: Tensor) -> bool:
 
 
 def random_adapter(member: Adapter, seed: int) -> Adapter:
-    """An adapter of the same shape whose update is large enough to be told from the base's."""
+    """An adapter of the same shape whose update is large enough to be distinguished from the
+    base."""
     generator = torch.Generator().manual_seed(seed)
     size = 0.25 / (member.spec.scaling * member.spec.rank**0.5)
     factors = {}

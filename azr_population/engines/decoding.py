@@ -1,7 +1,7 @@
 """Batched sampling with a KV cache, any number of members in one batch.
 
-Rows that are done leave the batch, so a step costs what is still being written. Not covered: beam
-search, stop strings, and serving requests as they arrive.
+Finished rows leave the batch, so a decoding step costs only the rows that are still running. Not
+covered: beam search, stop strings, and serving requests as they arrive.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""The contracts between self-play and whatever runs the model, on the level of token ids.
+"""The interfaces between self-play and the code that runs the model, on token ids.
 
-A **rollout** samples, a **learner** trains; an **engine** is both, kept in step. Members are
-addressed by their slot. Text comes in and out in `text.py` alone.
+A **rollout** samples, a **learner** trains; an **engine** is both and keeps them in sync. Members
+are addressed by their slot. Only `text.py` handles text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Ids = Sequence[int]
 
 
 NO_ADAPTER = -1
-"""In the place of a slot: the bare base."""
+"""The slot of the bare base."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sampling:
     n: int = 1
 
     def limits(self, prompts: int) -> list[int]:
-        """The limit of each of so many prompts."""
+        """The limit of each of `count` prompts."""
         if isinstance(self.max_new_tokens, int):
             return [self.max_new_tokens] * prompts
         if len(self.max_new_tokens) != prompts:
@@ -46,7 +46,7 @@ class Sampling:
         return list(self.max_new_tokens)
 
     def of_rows(self, rows: Sequence[int], prompts: int) -> Sampling:
-        """That of some rows of so many prompts."""
+        """The sampling of some rows of a call."""
         limits, temperature = self.limits(prompts), self.temperature
         if isinstance(temperature, tuple):
             temperature = tuple(temperature[row] for row in rows)
@@ -59,8 +59,8 @@ class Completion:
     """One sampled continuation.
 
     `token_ids` include the end-of-sequence token when `finished`; `logprobs[i]` is the natural log
-    of the probability that the sampler gave `token_ids[i]` (see `Sampling`); `text` leaves the
-    end of sequence out, and is empty where nobody has decoded it.
+    of the probability that the sampler gave `token_ids[i]` (see `Sampling`); `text` is without the
+    end of sequence, and empty if it was not decoded.
     """
 
     slot: int
@@ -79,7 +79,7 @@ class Generated(NamedTuple):
 
 
 class GeneratedCounts(dict[int, Generated]):
-    """The same by slot."""
+    """Counts of generated rollouts and tokens by slot."""
 
     def add(self, slot: int, completion: Completion) -> None:
         """Counts a completion of the member in `slot`."""
@@ -89,14 +89,14 @@ class GeneratedCounts(dict[int, Generated]):
 
 @dataclass(frozen=True)
 class TrainingSample:
-    """One row of a policy-gradient update: a completion and what it was worth."""
+    """One row of a policy-gradient update: a completion and its advantage."""
 
     completion: Completion
     advantage: float
 
 
 class Hyperparameters(NamedTuple):
-    """How a member's update is made."""
+    """The hyperparameters of a member's update."""
 
     lr: float
     kl_loss_coef: float = 0.0
@@ -104,7 +104,7 @@ class Hyperparameters(NamedTuple):
     weight_decay: float | None = None
     """The optimizer's; None: the learner's own."""
     temperature: float = 1.0
-    """At which the log-probabilities of its samples are given, and the learner's are taken."""
+    """The temperature of the log-probabilities of its samples, and of the learner's."""
 
 
 Updates = dict[int, dict[str, float]]
@@ -124,8 +124,8 @@ class Sampler(Protocol):
     ) -> list[list[Completion]]:
         """`sampling.n` completions of each prompt, by the member in the same place; in order.
 
-        What a row draws depends on (`seed`, its number) and not on the rows beside it. Rows are
-        numbered as they come, or by `rows` where they are a part of a larger call.
+        A row's random numbers depend on (`seed`, its number) and not on other rows. Rows are
+        numbered in order, or by `rows` if they are part of a larger call.
         """
         ...
 
@@ -144,7 +144,7 @@ def in_order(finished: Iterable[Sequence[Finished]], prompts: int) -> list[list[
 
 
 class StreamingSampler:
-    """A `Sampler` that yields rows as they end; all rows together are made of that."""
+    """A `Sampler` that yields rows as they end; `generate` collects them."""
 
     def stream(
         self,
@@ -170,25 +170,25 @@ class StreamingSampler:
 
 
 class Rollout(Sampler, Protocol):
-    """A sampler that is told the members' weights.
+    """A sampler that receives the members' weights.
 
     It may have a method `stream`, with the arguments of `generate`, that yields lists of `Finished`
     as rows end; of one that has none, all rows end together.
     """
 
     longest: int | None
-    """Most tokens of a prompt and its completion together; None where only the base limits it."""
+    """Most tokens of a prompt and its completion together; None if only the base limits it."""
 
     def push(self, slot: int, adapter: Adapter) -> None:
-        """From the next `generate` on, the slot's member is `adapter`."""
+        """Sets the slot's member to `adapter` from the next `generate` on."""
         ...
 
     def asleep(self) -> AbstractContextManager[None]:
-        """Inside, nothing is sampled, and the learner may have the rollout's memory."""
+        """Inside the block nothing is sampled, and the learner may use the rollout's memory."""
         ...
 
     def close(self) -> None:
-        """Frees what it holds. It generates no more."""
+        """Frees its resources; it cannot generate afterwards."""
         ...
 
 
@@ -215,7 +215,7 @@ class Learner(Protocol):
         ...
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """Replaces the member's factors and starts its optimizer afresh."""
+        """Replaces the member's factors and resets its optimizer."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

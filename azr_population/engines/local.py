@@ -1,8 +1,8 @@
-"""The engine of one process: a learner, and a rollout that gets whatever the learner changes.
+"""The engine of one process: a learner, and a rollout that receives what the learner changes.
 
-The order of a step, wherever the two have weights of their own: the rollout sleeps, the learner
-scores and updates, the rollout wakes, what changed is pushed, the canary checks it, and only then
-is the next token sampled. The learner never computes beside a rollout that is awake.
+If the two have separate weights, the order of a step is: the rollout sleeps, the learner scores and
+updates, the rollout wakes, changed members are pushed, the canary checks them, and only then is the
+next token sampled. The learner never computes while the rollout is awake.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class LocalEngine(StreamingSampler):
         self.push(list(state["adapters"]))
 
     def push(self, slots: Sequence[int]) -> None:
-        """Hands these members, as the learner has them, to the rollout."""
+        """Pushes these members from the learner to the rollout."""
         for slot in slots:
             self.rollout.push(slot, self.learner.read(slot))
         self._unchecked.update(slots)

@@ -1,8 +1,8 @@
-"""What a population takes of its GPUs' memory, by arithmetic on the base's dimensions.
+"""Estimates a population's GPU memory from the base's dimensions.
 
-Pure functions: nothing is loaded, and nobody is asked but the base's config.json. The learner's
-bytes are held against its own code, run on tensors without contents
-(`tests/engines/test_memory.py`); those of vLLM follow its sources and have an allowance.
+Pure functions of the base's config.json: nothing is loaded. The learner's bytes are tested against
+its code, run on tensors without contents (`tests/engines/test_memory.py`); those of vLLM follow its
+sources, with an allowance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GIB = 0.9887 * 2**30
 """Usable bytes for each GiB that a card is sold with: of an H100's 80 torch sees 84.9 GB."""
 MARGIN = 1.5e9
-"""Bytes that have to stay free on a GPU: these sums are off by as much."""
+"""Bytes that have to stay free on a GPU, the error of these estimates."""
 CONTEXT, GRAPHS = 1.5e9, 1.0e9
 """Bytes that no tensor explains, assumed: CUDA's context, NCCL and workspaces; vLLM's graphs."""
 FORWARD = {2: (6.0, 8.0), 4: (8.0, 12.0)}
@@ -122,7 +122,7 @@ class Architecture:
 
     @property
     def weights(self) -> int:
-        """All weights."""
+        """The number of weights."""
         return self.layers * self.block + self.ends
 
     @property
@@ -155,7 +155,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Load:
-    """What lies on each GPU and goes through it."""
+    """What each GPU of a group holds and computes."""
 
     architecture: Architecture
     slots: int
@@ -422,7 +422,7 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
 
 
 def check_memory(load: Load, total: float) -> str | None:
-    """What does not fit a device of `total` bytes, in words; None where all does."""
+    """A sentence: what does not fit a device of `total` bytes; None if everything fits."""
     a, margin = load.architecture, MARGIN if load.on_gpu else 0.0
     if load.vllm and (a.heads % load.parallel or _kv_parts(load) is None):
         return (
@@ -461,7 +461,7 @@ def fitted(load: Load, total: float, may_shard: bool, may_offload: bool) -> Load
 
 
 def size(amount: float) -> str:
-    """Bytes as people read them."""
+    """Bytes in a readable unit."""
     return f"{amount / 1e9:.1f} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
 
 

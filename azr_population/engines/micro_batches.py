@@ -1,12 +1,12 @@
-"""Which rows go through the model together and on which rank, and how an update lays them out.
+"""Micro-batches: which rows go through the model together and on which rank, and their layout.
 
-Plainly each sample of an update has a row to itself, padded on the right. Where the base allows it
-(`shared_prefix.py`), completions of one prompt are laid out behind it, and several such units in a
-row, so that a prompt is computed once and hardly anything is padding:
+By default each sample of an update has a row, padded on the right. If the base allows it
+(`shared_prefix.py`), the completions of one prompt follow it in a unit, and a row has several
+units, so that a prompt is computed once and there is little padding:
 
     prompt without its last token | its last token, completion | its last token, completion | ...
 
-A completion sees its prompt and itself, at the positions that it would have alone.
+A completion attends to its prompt and itself, at the same positions as in a separate row.
 """
 
 from collections.abc import Hashable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The rollouts that there are, by name: what each refuses beforehand, and how it is made.
+"""The kinds of rollouts, by name: their checks before anything is loaded, and how they are made.
 
 One of your own is a subclass of `RolloutKind` in a module that the run can import:
 `engine.rollout=my_module.MyKind`.
@@ -24,7 +24,7 @@ ROLLOUTS: Registry[type[RolloutKind]] = Registry("rollout")
 
 @dataclass(frozen=True)
 class RolloutSettings:
-    """What samples; plain data, because it travels to other processes."""
+    """The settings of a rollout; plain data, because they are sent to other processes."""
 
     name: str = "torch"
     rows: int = torch_rollout.ROWS
@@ -59,7 +59,7 @@ class Served:
 
 
 class RolloutKind:
-    """One kind of rollout. This one refuses nothing."""
+    """A kind of rollout. The base class refuses nothing."""
 
     own_weights = False
     """Whether it has weights beside the learner's: then its log-probabilities are rounded in

@@ -1,6 +1,5 @@
-"""How long a step's phases take on GPUs, by arithmetic: products over the speed at which they are
-made, bytes over that at which they are read. The dry run and `benchmarks/scale.py` call
-`step_seconds`. Estimates: no GPU has been timed.
+"""Estimates the seconds of a step's phases on GPUs: operations over their speed, bytes over
+bandwidth. The dry run and `benchmarks/scale.py` call `step_seconds`. No GPU has been timed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from azr_population.engines.memory import (
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU by its data sheet (dense bfloat16, no sparsity), and what is assumed to be reached."""
+    """A GPU by its data sheet (dense bfloat16, no sparsity), with assumed efficiencies."""
 
     name: str = "H100"
     memory: float = 80
@@ -39,7 +38,7 @@ class Device:
     host: float = 10e9
     """Bytes a second between the GPU and the host's memory; assumed."""
     overhead: float = 2e-3
-    """Seconds of a decoding step that are neither: scheduling, sampling, kernels of adapters."""
+    """Other seconds of a decoding step: scheduling, sampling, kernels of adapters."""
 
     @property
     def computed(self) -> float:

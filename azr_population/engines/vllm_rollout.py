@@ -55,7 +55,7 @@ class VllmRollout(StreamingSampler):
         self._requests: dict[int, Any] = {}
         self._pushed = 0
         self._stale_prefixes = False
-        # A member lies there for the time of its push.
+        # A member is written there during its push.
         roomy = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > 2e9
         self._folder = tempfile.TemporaryDirectory(
             prefix="azr_population_", dir=_SHARED_MEMORY if roomy else None
@@ -90,7 +90,7 @@ class VllmRollout(StreamingSampler):
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
-        """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
+        """See `Rollout`. The same seed draws the same, up to rounding, which depends on the batch.
         vLLM's engine before V1 gives log-probabilities after temperature and top-p.
         Raises UserError: a prompt leaves no room for an answer."""
         self._refuse_long(prompts)
@@ -218,7 +218,7 @@ def _zeros(adapter: Adapter) -> Adapter:
 
 
 def _config_overrides(base: Path) -> dict[str, Any]:
-    """What vLLM is to be told of a configuration that the installed transformers does not read."""
+    """vLLM's overrides for a configuration that the installed transformers cannot read."""
     from transformers import AutoConfig
 
     fields = rope_overrides(AutoConfig.from_pretrained(base), base)

@@ -28,7 +28,7 @@ _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
 
 
 def is_installed() -> bool:
-    """Whether there is any vLLM."""
+    """Whether vLLM is installed."""
     return any(installed(name) for name in DISTRIBUTIONS)
 
 
@@ -47,7 +47,7 @@ def version() -> tuple[int, ...]:
 
 
 def untested() -> str | None:
-    """What to say about a version that nobody has tried, None for a tested one."""
+    """A warning for an untested version; None for a tested one."""
     text = ".".join(map(str, version()))
     if text in TESTED:
         return None
@@ -63,7 +63,7 @@ def lora_rank(rank: int) -> int:
 
 
 def set_environment(on_gpu: bool) -> None:
-    """Before vLLM is imported: the engine runs in this process, and tells nobody about it."""
+    """Sets vLLM's environment before its import: engine in this process, no usage statistics."""
     variables = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
@@ -170,7 +170,7 @@ def _refusals(base: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What matters of vLLM's words: not pydantic's frame, not the names of all known models."""
+    """vLLM's message without pydantic's frame and the list of all known models."""
     lines = [line.strip() for line in str(error).splitlines()]
     reasons = [line for line in lines if line and not line.startswith("For further information")]
     if not reasons:

@@ -1,1 +1,1 @@
-"""Where a population lives: a run on this machine, a run inside AZR, and who hears of both."""
+"""The two hosts of a population (a local run, a run inside AZR) and the loggers of both."""

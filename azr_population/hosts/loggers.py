@@ -27,9 +27,9 @@ INIT_SECONDS = 30.0
 
 
 class Logger(Protocol):
-    """Takes the figures of each step. An exception ends the logger, not the run.
+    """Receives the metrics of each step. An exception ends the logger, not the run.
 
-    A logger uses none of the run's random generators and writes only files of its own in the run
+    A logger uses none of the run's random generators and writes only its own files in the run
     directory.
     """
 

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to go on bit for bit on the CPU it ran on.
+"""Checkpoints: everything that a run needs to continue, bit for bit on the same CPU.
 
 A checkpoint is a folder `step_<n>` with `state.pt` (tensors), `state.json` (plain data) and
 `manifest.json` (a SHA-256 of each). It is written under a temporary name, synced and renamed, so a

@@ -1,4 +1,4 @@
-"""What the words in records mean: why a proposal is no task, what became of an answer."""
+"""Explanations of the reasons in records: why a proposal is invalid, why an answer is wrong."""
 
 MEANINGS = {
     "ok": "it runs and passes the rules",

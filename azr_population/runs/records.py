@@ -1,4 +1,4 @@
-"""A run's records, read once, tolerant of whatever is missing in them.
+"""A run's records, read once; missing ones are tolerated.
 
 A run directory may be incomplete, from an older version or still being written. Lines that do not
 parse are skipped, the later of two records of a step counts, and a value that is not a finite

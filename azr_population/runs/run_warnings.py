@@ -1,6 +1,5 @@
-"""What goes wrong in a run that goes on too long: a teacher that runs away, proposals that become
-copies, a student that forgets. Of records alone, so that a run, its report and a comparison say the
-same."""
+"""Warnings about long runs: a teacher that runs away, proposals that become copies, a student that
+forgets. They are computed from records alone, so a run, its report and a comparison agree."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import Record, config_of, lines_of, number, role_of
 
 STEPS = 20
-"""Over which a teacher is judged."""
+"""Steps over which a teacher's metrics are averaged."""
 LOW, HIGH = 0.1, 0.9
 """Solve rates of a teacher's valid tasks beyond which they teach hardly anything."""
 UNIQUE = 0.5
@@ -20,10 +19,10 @@ UNIQUE = 0.5
 
 
 class RunWarning(NamedTuple):
-    """One thing that has gone wrong with one member, and settings that helped."""
+    """One problem of one member, with the settings that helped."""
 
     step: int
-    """At which it began."""
+    """The step at which it began."""
     member: str
     kind: str
     """`runaway`, `copies` or `forgets`."""

@@ -1,4 +1,4 @@
-"""Worker groups: which processes there are, which members each holds, and which of them died."""
+"""Worker groups: processes, the members that each holds, and the detection of dead ones."""
 
 import re
 import uuid
@@ -18,7 +18,8 @@ _WAY_OUT = (
     "or give Ray more (ray_init.num_cpus, more nodes)"
 )
 PATIENCE = 10.0
-"""Seconds that ranks have to answer once one has failed; some may wait for the dead for ever."""
+"""Seconds in which ranks must answer after one has failed; some may wait for a dead rank
+forever."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""The step that AZR's loop is playing, as its population sees it.
+"""The population's state during a step of AZR's loop.
 
-AZR computes one batch per problem type and role. `assign` says whom its rows belong to, the judge
-(`judging.py`) fills in rows, practice and rewards, `credit` writes the advantages, and `end` does
-what `method/step.py` does behind the update.
+AZR computes one batch per problem type and role. `assign` gives each row its member and opponent,
+the judge (`judging.py`) fills in proposals, practice and rewards, `credit` writes the advantages,
+and `end` does what `method/step.py` does after the update.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 PHASES = {"gen": "propose", "pred": "solve"}
 """What AZR's problem types (`gen_code_o`) begin with."""
 NOBODY = -1
-"""The opponent of rows that are no proposals."""
+"""The opponent of rows that are not proposals."""
 
 
 class Step:
-    """What has come of the step so far."""
+    """The records of the current step so far."""
 
     def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:
         self.population = population

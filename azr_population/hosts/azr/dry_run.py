@@ -1,4 +1,4 @@
-"""What an AZR run would be: members, memory, seconds, and what is in its way.
+"""The dry run inside AZR: members, memory, seconds, and what would be refused.
 
 `population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU.
 """
@@ -28,7 +28,7 @@ assumed, for times only."""
 
 
 def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
-    """The run in lines, and whether it could be started as it is."""
+    """The page as lines, and whether the run could start."""
     lines = list(_who(config, settings))
     refused = list(_refused(config, settings))
     missing = list(environment.missing(config, settings))

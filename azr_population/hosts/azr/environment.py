@@ -1,4 +1,4 @@
-"""What an AZR run finds around it: its base, GPUs, vLLM, files and nodes; nothing is loaded."""
+"""The environment of an AZR run: base, GPUs, vLLM, files and nodes; nothing is loaded."""
 
 import importlib.util
 import os
@@ -22,7 +22,7 @@ _DRIVER = 0.993
 
 
 def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
-    """What is not there and has to be, a line each, the way out in it."""
+    """What is missing, a line each with the way out."""
     yield from _base(str(config.actor_rollout_ref.model.path))
     device = OmegaConf.select(config, "trainer.device", default="cuda")
     if device == "cuda":

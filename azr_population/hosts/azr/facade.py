@@ -1,9 +1,9 @@
-"""What AZR's trainer and reward manager take for their one worker group.
+"""The facade: all members behind the interface of the one worker group that AZR expects.
 
-They call `generate_sequences`, `compute_log_prob` and `update_actor` on whole batches and know of
-no members. The facade knows which member each row belongs to, takes veRL's tensors apart into rows
-of token ids, has the engine of the group that holds the member compute them, and puts the results
-together in order.
+AZR's trainer and reward manager call `generate_sequences`, `compute_log_prob` and `update_actor` on
+whole batches and know nothing of members. The facade knows each row's member, turns veRL's tensors
+into rows of token ids, lets the engine of the member's group compute them, and returns the results
+in order.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ ESTIMATE = "estimate"
 
 @dataclass
 class Reading:
-    """What AZR reads in a batch of proposals, and the attempts at those that are valid."""
+    """A batch of proposals as AZR parsed it, with the attempts at the valid ones."""
 
     kind: str
     rows: list[Proposal]

@@ -1,4 +1,4 @@
-"""What becomes of each key of AZR's command when a population plays.
+"""How each key of AZR's command is treated when a population plays.
 
 A key is used (by AZR's own code, or by ours in its place), ignored, which the start prints with the
 reason, or restricted to the values that a population can work with. `tests/hosts/azr/

@@ -1,6 +1,7 @@
-"""What can be known before any model is loaded: is the host ours, can we do what it asks for.
+"""Checks before any model is loaded: is this the AZR that we hook into, and can a population do
+what the command asks for.
 
-Everything wrong is a `UserError` of one line that names what was expected and what was found.
+Every fault is a `UserError` of one line with what was expected and what was found.
 """
 
 from __future__ import annotations

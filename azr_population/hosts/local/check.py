@@ -1,5 +1,5 @@
-"""A local run before anything is started: what would stop it, beyond the bounds on the fields, and
-what it would be (`train --dry-run`)."""
+"""Checks of a local run before anything is started, beyond the bounds of fields, and its dry run
+(`train --dry-run`)."""
 
 from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain

@@ -1,4 +1,4 @@
-"""`azr-population doctor`: what this machine has, and which of our uses therefore work."""
+"""`azr-population doctor`: what this machine has, and what works on it."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""A local run from its configuration: put together, played, recorded, resumed.
+"""A local run: made from its configuration, played, recorded, resumed.
 
 Not covered: runs inside AZR; they use the same pieces under veRL (`hosts/azr`).
 """

@@ -1,5 +1,4 @@
-"""What a local run keeps of its members, and how it takes that up again: checkpoints, PEFT folders,
-snapshots, and forks.
+"""A local run's stored state: checkpoints, PEFT folders, snapshots, and forks.
 
 A fork goes on from a checkpoint of another run, with settings of its own. Two forks of one
 checkpoint differ by what is set differently and by nothing before it, so that their difference
