@@ -43,11 +43,12 @@ class ScriptedWorker(PopulationWorker):
             answer = self.answer(text, luck) if right else "```python\nno\n```"
             ids = tokenizer(f"so </think> <answer>{answer}</answer>")["input_ids"]
             written.append([*ids, tokenizer.eos_token_id][:limit])
-        logprobs, _ = self.engine.log_probs(prompts, written, slots)
         for index, (prompt, ids, slot) in enumerate(zip(prompts, written, slots, strict=True)):
-            scores = tuple(logprobs[index].tolist())
+            # Each row alone: its last digits must not depend on the rows of the call.
+            (scores,), _ = self.engine.log_probs([prompt], [ids], [slot])
             owner = slot + self.settings.first_member
-            yield [(index, [Completion(owner, tuple(prompt), tuple(ids), scores, True)])]
+            finished = Completion(owner, tuple(prompt), tuple(ids), tuple(scores.tolist()), True)
+            yield [(index, [finished])]
 
     def answer(self, prompt: str, luck: random.Random) -> str:
         """What a good member writes."""
