@@ -55,7 +55,7 @@ def test_stopped_it_goes_on_from_its_state(model, tokenizer, tmp_path, base_fold
     again = AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
     lines = []
     second = warm_up(again, tokenizer, tmp_path, SHORT, stopping=lambda: True, log=lines.append)
-    assert second.steps == 4 and lines[0].startswith("going on at ")
+    assert second.steps == 4 and lines[0].startswith("continuing")
     stored = torch.load(tmp_path / STATE, weights_only=True)
     assert all(map(torch.equal, state["model"].values(), stored["model"].values()))
     last = warm_up(again.float(), tokenizer, tmp_path, SHORT, log=str)
