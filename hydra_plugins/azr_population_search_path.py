@@ -37,11 +37,13 @@ class AzrPopulationSearchPath(SearchPathPlugin):
             ConfigLoaderImpl.load_configuration = _in_one_line(  # type: ignore[method-assign]
                 ConfigLoaderImpl.load_configuration
             )
-        # Hydra would add the key to AZR's own configuration, and stock AZR would start.
-        if all(word.startswith("+population.") for word in overrides) and overrides:
-            from azr_population.hosts.azr.activation import stop
+            # Hydra would add the key to AZR's own configuration, and stock AZR would start.
+            if all(word.startswith("+population.") for word in overrides):
+                from azr_population.hosts.azr.activation import stop
 
-            stop(f"{overrides[0]} is set without a population; add one, such as +population=4t4s")
+                stop(
+                    f"{overrides[0]} is set without a population; add one, such as +population=4t4s"
+                )
 
 
 def _in_one_line(load: Callable[..., DictConfig]) -> Callable[..., DictConfig]:

@@ -238,7 +238,7 @@ class Zygote:
         with suppress(BrokenPipeError):  # it was killed from outside
             os.write(child.start, job.length.to_bytes(4, "little"))
         began = monotonic_ns()
-        word, end = self._wait(child, job, began)
+        word, end = self._wait(child, job)
         used = min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
         stays = job.resident and word == b"+"
         code = 0 if stays else child.end()
@@ -265,7 +265,7 @@ class Zygote:
             return wire.END_SIGNAL
         return wire.END_KILLED
 
-    def _wait(self, child: ForkedChild, job: JobHeader, began: int) -> tuple[bytes, int]:
+    def _wait(self, child: ForkedChild, job: JobHeader) -> tuple[bytes, int]:
         """Waits for a child's last message or the end of its time; returns (message, END_*).
         END_KILLED: it was stopped from outside; END_LOST: it had not read its job, of which the
         socket may still hold a part.
@@ -275,28 +275,22 @@ class Zygote:
         lying child gains at most the time of all calls together. The same holds for timed parts,
         in processor time.
         """
+        if not job.resident and (word := child.word(job.microseconds * 1000)) != _HAS_JOB:
+            return word or b"", wire.END_LOST
+        now = monotonic_ns()
         per_call = job.call_microseconds * 1000
-        has_job = job.resident
-        call, now, end = 0, began, began + job.microseconds * 1000
-        call_end = now + per_call
-        limit = min(end, call_end, now + (self.part or per_call)) if has_job else end
+        call, call_end, end = 0, now + per_call, now + job.microseconds * 1000
+        limit = min(end, call_end, now + (self.part or per_call))
         while now < limit:
             word = child.word(limit - now)
+            if word is not None:
+                return word, wire.END_DONE
             now = monotonic_ns()
-            if word == _HAS_JOB and not has_job:
-                has_job = True
-                end, call_end = now + job.microseconds * 1000, now + per_call
-                limit = min(end, call_end, now + (self.part or per_call))
-            elif word is not None:
-                return word, wire.END_DONE if has_job else wire.END_LOST
-            elif has_job:
-                if child.region.in_flight() > call:
-                    call, call_end = child.region.in_flight(), now + per_call
-                limit = min(end, call_end)
-                if self.part:
-                    limit = min(limit, now + self._part_left(child))
-        if not has_job:
-            return b"", wire.END_LOST
+            if child.region.in_flight() > call:
+                call, call_end = child.region.in_flight(), now + per_call
+            limit = min(end, call_end)
+            if self.part:
+                limit = min(limit, now + self._part_left(child))
         return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
 
     def _part_left(self, child: ForkedChild) -> int:
