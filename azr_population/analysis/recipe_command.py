@@ -23,7 +23,6 @@ from azr_population.analysis.recipe_plan import (
     RecipePlan,
     azr_script,
     check_runs,
-    command,
     save_results,
 )
 from azr_population.analysis.recipes import (
@@ -33,11 +32,8 @@ from azr_population.analysis.recipes import (
     read_recipe,
     recipe_names,
     recipes_folder,
-    seed_numbers,
 )
-from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
 from azr_population.pages.console.stopping import stop_requests
 
 CLI = (sys.executable, "-m", "azr_population.cli")
@@ -51,11 +47,14 @@ def run_recipe(options: RecipeOptions) -> int:
     recipe = read_recipe(options.name, arms)
     if options.scale not in recipe.scales:
         raise UserError(f"{recipe.name} has no {options.scale} scale")
-    try:
-        plan = RecipePlan(recipe, arms, options)
-    except ValueError:
-        raise UserError(f"--seeds {options.seeds} is not a number of seeds, nor A-B") from None
-    check_options(plan)
+    if recipe.own_runs and options.jobs > 1:
+        raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
+    if (
+        options.save_results
+        and not (recipes_folder().resolve().parent / "pyproject.toml").is_file()
+    ):
+        raise UserError("--save-results writes into a checkout, and this is none; leave it out")
+    plan = RecipePlan(recipe, arms, options)
     if recipe.scripts:
         _run_scripts(plan)
         return 0
@@ -76,48 +75,17 @@ def run_recipe(options: RecipeOptions) -> int:
     return 0
 
 
-def check_options(plan: RecipePlan) -> None:
-    """Raises UserError: options that exclude each other."""
-    options, recipe = plan.options, plan.recipe
-    if recipe.own_runs and options.jobs > 1:
-        raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
-    if options.override:
-        if options.from_results or options.save_results or options.scale != "nano":
-            raise UserError("--override makes separate runs: leave out --from-results, "
-                            "--save-results and --scale")  # fmt: skip
-        if options.out is None or recipe.scripts:
-            raise UserError("--override needs --out, a folder for these runs alone")
-    if options.save_results:
-        if not (recipes_folder().resolve().parent / "pyproject.toml").is_file():
-            raise UserError("--save-results writes into a checkout, and this is none; leave it out")
-        if not is_whole(plan):
-            raise UserError(
-                "--save-results is for the whole recipe, or for the seeds of a planned test; leave "
-                "out --results, --steps, --seeds and --arms"
-            )
-
-
-def is_whole(plan: RecipePlan) -> bool:
-    """Whether the whole recipe is asked for, or its first seeds, as many as every hypothesis has a
-    planned test at."""
-    options, recipe = plan.options, plan.recipe
-    if options.results or options.steps or options.arms:
-        return False
-    whole = seed_numbers(recipe.seeds or plan.scale.seeds)
-    planned = recipe.hypotheses and all(len(plan.seeds) in h.looks for h in recipe.hypotheses)
-    return plan.seeds == (whole[: len(plan.seeds)] if planned else whole)
-
-
 def _play_missing(plan: RecipePlan) -> int | None:
     """Plays what is missing; an exit code where that was stopped, or only printed."""
-    options, recipe = plan.options, plan.recipe
-    runs = [*plan.origins, *plan.runs]
-    missing = [run for run in runs if not run.finished]
-    check_runs(runs, options.resume)
-    bases = {run.arm.base: run.base for run in missing if run.arm.base and run.base}
-    bases = {name: path for name, path in bases.items() if not (path / "build.json").is_file()}
-    seconds = sum(run.seconds_left for run in missing)
-    seconds += sum(60.0 * plan.arms.bases[name].minutes for name in bases)
+    options, recipe, missing = plan.options, plan.recipe, plan.missing
+    check_runs(plan.runs, options.resume)
+    bases = {run.base: run.arm.base for run in missing if run.arm.base and run.base}
+    minutes = {
+        path: plan.arms.bases[name]
+        for path, name in bases.items()
+        if not (path / "build.json").is_file()
+    }
+    seconds = sum(run.seconds_left for run in missing) + 60.0 * sum(minutes.values())
     if options.from_results and missing:
         names = ", ".join(run.name for run in missing[:4]) + ", ..." * (len(missing) > 4)
         raise UserError(
@@ -125,10 +93,10 @@ def _play_missing(plan: RecipePlan) -> int | None:
             f"leave out --from-results to play them ({estimate(seconds)} of one core), or draw "
             "what there is by --plot-only"
         )
-    stored = sum(run.directory.results_only for run in runs)
+    stored = sum(run.directory.results_only for run in plan.runs)
     say(
-        f"{recipe.name}: {len(runs)} runs, {len(runs) - len(missing)} finished, {stored} of them "
-        f"committed; about {estimate(seconds)} of one core to go"
+        f"{recipe.name}: {len(plan.runs)} runs, {len(plan.runs) - len(missing)} finished, {stored} "
+        f"of them committed; about {estimate(seconds)} of one core to go"
     )
     if options.dry_run:
         for run in missing:
@@ -136,16 +104,12 @@ def _play_missing(plan: RecipePlan) -> int | None:
         say(f"results would be in {plan.results}; nothing was started")
         return 0
     confirm(recipe.name, seconds, options)
-    for name, path in bases.items():
-        base = plan.arms.bases[name]
-        say(f"making the nano base {path}: {base.minutes:g} minutes")
-        typed = f"--minutes {base.minutes:g} --seed {base.seed} --threads 1"
-        call([*CLI, "base", "build", str(path), *typed.split()])
-    for forked in (False, True):
-        batch = [run for run in missing if bool(run.arm.fork) is forked]
-        if code := play(batch, options.jobs):
-            say(f"continue with: {command()} --resume --yes")
-            return code
+    for path, length in minutes.items():
+        say(f"making the nano base {path}: {length:g} minutes")
+        call([*CLI, "base", "build", str(path), *f"--minutes {length:g} --threads 1".split()])
+    if code := play(missing, options.jobs):
+        say("continue with the same command and --resume --yes")
+        return code
     for run in plan.runs if recipe.crossplay else ():
         if not run.directory.results_only and not (run.path / "crossplay.json").is_file():
             say(f"{run.name}: cross-play of the snapshots of every {recipe.crossplay} steps")
@@ -155,19 +119,19 @@ def _play_missing(plan: RecipePlan) -> int | None:
 
 def _write_script(plan: RecipePlan) -> int | None:
     """Writes and prints AZR's commands for what is missing; None where nothing is."""
-    missing = [run for run in plan.runs if not run.finished]
+    count = f"{len(plan.missing)} of {len(plan.runs)} runs are missing in {plan.out}"
     if plan.options.dry_run:
-        say(f"{len(missing)} of {len(plan.runs)} runs are missing in {plan.out}; nothing written")
+        say(f"{count}; nothing written")
         return 0
-    if not missing:
+    if not plan.missing:
         return None
-    path, text = plan.out / f"{plan.recipe.name}.sh", azr_script(plan, missing)
+    path, text = plan.out / f"{plan.recipe.name}.sh", azr_script(plan)
     plan.out.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(text, end="")
     say(
-        f"{len(missing)} runs are missing in {plan.out}; nothing was run, because 7B needs an AZR "
-        f"checkout and GPUs: AZR_HOME=... bash {path}"
+        f"{count}; nothing was run, because 7B needs an AZR checkout and GPUs: "
+        f"AZR_HOME=... bash {path}"
     )
     return 0
 
@@ -229,8 +193,8 @@ def recipe_time(recipe: Recipe, arms: Arms) -> str:
         return "-"
     plan = RecipePlan(recipe, arms, RecipeOptions(recipe.name, out=Path(os.devnull)))
     bases = {run.arm.base for run in plan.runs if run.arm.base}
-    minutes = recipe.minutes + sum(arms.bases[name].minutes for name in bases)
-    return estimate(60.0 * minutes + sum(r.seconds_left for r in (*plan.origins, *plan.runs)))
+    minutes = recipe.minutes + sum(arms.bases[name] for name in bases)
+    return estimate(60.0 * minutes + sum(run.seconds_left for run in plan.runs))
 
 
 def estimate(seconds: float) -> str:
@@ -305,11 +269,9 @@ def run_command(run: PlannedRun) -> list[str]:
     """The command line that starts a run, or continues it."""
     if run.started:
         return [*CLI, "resume", str(run.path), f"run.steps={run.steps}"]
-    # The whole configuration is written out: a typed fork would take the settings of its origin.
-    settings = run.path.with_name(f"{run.path.name}.settings.yaml")
-    write_atomically(settings, to_yaml(run.wanted))
-    typed = ["train", "--config-file", str(settings), f"run.dir={run.path}"]
-    return [*CLI, *typed, f"run.steps={run.steps}"]
+    base = [f"base.path={run.base}"] if run.base else []
+    typed = [*run.overrides, *base, f"seed={run.seed}", f"run.dir={run.path}"]
+    return [*CLI, "train", *typed, f"run.steps={run.steps}"]
 
 
 def say(line: str) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
-import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -32,8 +30,7 @@ from azr_population.runs.records import ROLES, last_step, role_of, whole_config
 
 @dataclass(frozen=True)
 class RecipeOptions:
-    """What is asked of a recipe, as `azr-population recipe --help` has it; where a field is None it
-    is the recipe's own."""
+    """The options of `azr-population recipe`; where a field is None it is the recipe's own."""
 
     name: str
     from_results: bool = False
@@ -44,10 +41,8 @@ class RecipeOptions:
     seeds: str | None = None
     steps: int | None = None
     arms: str | None = None
-    override: Sequence[str] = ()
     scale: str = "nano"
     out: Path | None = None
-    results: Path | None = None
     save_results: bool = False
     jobs: int = 1
 
@@ -62,13 +57,11 @@ class PlannedRun:
     steps: int
     path: Path
     overrides: tuple[str, ...]
-    """Of the arm; not `seed`, `run.dir`, `run.steps` and what depends on folders."""
+    """Of the arm; not `seed`, `run.dir`, `run.steps` and `base.path`."""
     base: Path | None = None
     """The nano base that is made for it."""
-    init_from: str | None = None
-    """RUN@STEP that it is forked from."""
-    seconds: float = 0.0
-    """An estimate of a step, on one core."""
+    slower: float = 1.0
+    """Factor on the arm's `seconds`."""
 
     @property
     def name(self) -> str:
@@ -77,27 +70,16 @@ class PlannedRun:
 
     @property
     def directory(self) -> RunDirectory:
-        return _directory(self.path)
+        return RunDirectory(self.path)
 
-    @property
-    def wanted(self) -> Config:
-        """Its whole configuration."""
-        config = load_config(self.overrides)
+    @cached_property
+    def config(self) -> Config:
+        """The whole configuration of this arm and seed."""
+        config = _compose(self.overrides).model_copy(deep=True)
         config.seed = self.seed
         if self.base is not None:
             config.base.path = str(self.base)
-        config.run.init_from = self.init_from
         return config
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The same by dotted key; None and [] are what is left to the domain or the defaults."""
-        base = {"base.path": str(self.base)} if self.base is not None else {}
-        return {
-            **_settings(self.overrides),
-            "seed": self.seed,
-            "run.init_from": self.init_from,
-        } | base
 
     @property
     def done(self) -> int:
@@ -106,9 +88,8 @@ class PlannedRun:
 
     @property
     def seconds_left(self) -> float:
-        """An estimate, on one core; a fork has the steps before it for nothing."""
-        begin = self.arm.origin[1] if self.arm.origin else 0
-        return self.seconds * max(0, self.steps - max(begin, self.done))
+        """An estimate, on one core."""
+        return self.arm.seconds * self.slower * max(0, self.steps - self.done)
 
     @property
     def started(self) -> bool:
@@ -120,22 +101,17 @@ class PlannedRun:
         return self.started and self.done >= self.steps
 
 
-@lru_cache(maxsize=1024)
-def _directory(path: Path) -> RunDirectory:
-    """One object per run, so that what is read of it is remembered by it."""
-    return RunDirectory(path)
-
-
 @lru_cache
-def _settings(overrides: tuple[str, ...]) -> dict[str, Any]:
+def _compose(overrides: tuple[str, ...]) -> Config:
     """Composing takes half a second: once per arm."""
-    return flat(load_config(overrides).model_dump())
+    return load_config(overrides)
 
 
 class RecipePlan:
     """A recipe as it is asked for: its runs, and where its results go.
 
-    Raises UserError: an arm does not exist, or cannot be played inside AZR at scale 7b.
+    Raises UserError: an arm does not exist, or cannot be played inside AZR at scale 7b; `seeds` is
+    neither a number nor a range.
     """
 
     def __init__(self, recipe: Recipe, arms: Arms, options: RecipeOptions) -> None:
@@ -143,21 +119,19 @@ class RecipePlan:
         self.in_azr = options.scale == "7b"
         self.scale = arms.scales["7b" if self.in_azr else recipe.settings]
         self.out = options.out or Path("runs/recipes") / options.scale
-        self.arm_names = tuple(options.arms.split(",")) if options.arms else recipe.arms
-        seeds = options.seeds or (not self.in_azr and recipe.seeds) or self.scale.seeds
-        self.seeds = seed_numbers(seeds)
+        try:
+            self.seeds = seed_numbers(
+                options.seeds or (not self.in_azr and recipe.seeds) or self.scale.seeds
+            )
+        except ValueError:
+            raise UserError(f"--seeds {options.seeds} is not a number of seeds, nor A-B") from None
+        names = options.arms.split(",") if options.arms else recipe.arms
+        self.runs = [self._run(name, seed) for seed in self.seeds for name in names]
+        """Seed by seed."""
 
-    @cached_property
-    def origins(self) -> list[PlannedRun]:
-        """Runs that others are forked from, if their arm is not one of the recipe's."""
-        forks = dict.fromkeys(self.arms.find(name).origin for name in self.arm_names)
-        wanted = [fork for fork in forks if fork and fork[0] not in self.arm_names]
-        return [self._run(name, seed, step) for seed in self.seeds for name, step in wanted]
-
-    @cached_property
-    def runs(self) -> list[PlannedRun]:
-        """The runs that are drawn, seed by seed."""
-        return [self._run(name, seed) for seed in self.seeds for name in self.arm_names]
+    @property
+    def missing(self) -> list[PlannedRun]:
+        return [run for run in self.runs if not run.finished]
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -168,9 +142,9 @@ class RecipePlan:
     @property
     def results(self) -> Path:
         """Never in what is committed, unless `--save-results` asks for it."""
-        saved = self.recipe.folder.resolve() / "results" / self.options.scale
-        elsewhere = self.options.results or self.out / "results" / self.recipe.name
-        return saved if self.options.save_results and not self.options.results else elsewhere
+        if self.options.save_results:
+            return self.recipe.folder.resolve() / "results" / self.options.scale
+        return self.out / "results" / self.recipe.name
 
     @property
     def committed(self) -> Path:
@@ -180,32 +154,29 @@ class RecipePlan:
     def _of_settings(self, folder: Path) -> Path:
         return folder if self.recipe.settings == "nano" else folder / self.recipe.settings
 
-    def _run(self, name: str, seed: int, steps: int | None = None) -> PlannedRun:
+    def _run(self, name: str, seed: int) -> PlannedRun:
         arm, recipe, options = self.arms.find(name), self.recipe, self.options
+        place = Path(name, f"seed_{seed}")
+        home = self.out / recipe.name if recipe.own_runs else self.out
         if self.in_azr:
             if arm.azr_overrides is None:
                 raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
-            home = (self.out / recipe.name if recipe.own_runs else self.out).absolute()
             overrides = (*self.scale.common, *arm.azr_overrides, f"population.seed={seed}")
             steps = options.steps or arm.azr_steps or self.scale.steps
-            return PlannedRun(name, arm, seed, steps, home / name / f"seed_{seed}", overrides)
-        home = self.out / recipe.name if recipe.own_runs else self._of_settings(self.out)
-        steps = steps or arm.times * (options.steps or recipe.steps or self.scale.steps)
-        overrides = (*self.scale.common, *arm.overrides, *recipe.overrides, *options.override)
-        place = Path(name, f"seed_{seed}")
-        fork = arm.origin and f"{home / arm.origin[0] / place.name}@{arm.origin[1]}"
+            return PlannedRun(name, arm, seed, steps, home.absolute() / place, overrides)
+        home = home if recipe.own_runs else self._of_settings(home)
+        steps = arm.times * (options.steps or recipe.steps or self.scale.steps)
+        overrides = (*self.scale.common, *arm.overrides, *recipe.overrides)
         base = self.out / "bases" / arm.base if arm.base else None
-        seconds = arm.seconds * self.scale.slower
-
-        def at(path: Path) -> PlannedRun:
-            return PlannedRun(name, arm, seed, steps, path, overrides, base, fork, seconds)
-
-        run, stored = at(home / place), at(self.committed / place)
+        run, stored = (
+            PlannedRun(name, arm, seed, steps, path, overrides, base, self.scale.slower)
+            for path in (home / place, self.committed / place)
+        )
         takes_stored = options.from_results and not recipe.own_runs and not run.finished
         return stored if takes_stored and stored.finished else run
 
 
-def azr_script(plan: RecipePlan, missing: Sequence[PlannedRun]) -> str:
+def azr_script(plan: RecipePlan) -> str:
     """A shell script with AZR's command for every missing run; it needs AZR_HOME."""
     recipe = plan.recipe
     lines = [
@@ -214,7 +185,7 @@ def azr_script(plan: RecipePlan, missing: Sequence[PlannedRun]) -> str:
         f"# Afterwards: azr-population recipe {recipe.name} --scale 7b --out {plan.out}",
         "set -euo pipefail",
     ]
-    for run in missing:
+    for run in plan.missing:
         typed = [
             *shlex.split(plan.scale.command),
             f"trainer.total_training_steps={run.steps}",
@@ -224,7 +195,7 @@ def azr_script(plan: RecipePlan, missing: Sequence[PlannedRun]) -> str:
         ]
         lines.append(f'(cd "${{AZR_HOME:?name your AZR checkout}}" && {shlex.join(typed)})')
     if recipe.after_7b:
-        folders = shlex.join(str(run.path) for run in missing)
+        folders = shlex.join(str(run.path) for run in plan.missing)
         lines.append(recipe.after_7b.format(runs=folders, out=shlex.quote(str(plan.out))))
     return "\n".join(lines) + "\n"
 
@@ -254,16 +225,16 @@ def check_runs(runs: Iterable[PlannedRun], resume: bool) -> None:
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
     that an older run lacks is passed over."""
-    stored, wanted = flat(whole_config(run.directory)), run.settings
-    only_names = run.directory.results_only
+    stored, wanted = flat(whole_config(run.directory)), flat(run.config.model_dump())
     for settings in (stored, wanted):
         settings["engine.threads"] = 0
-        for key in ("base.path", "run.init_from"):
-            if path := settings.get(key):
-                settings[key] = Path(path).name if only_names else str(Path(path).resolve())
+        if path := settings.get("base.path"):
+            short = Path(path).name if run.directory.results_only else str(Path(path).resolve())
+            settings["base.path"] = short
     differing = [
         f"{key}={value} instead of {wanted[key]}"
         for key, value in stored.items()
+        # None and [] are left to the domain or the defaults.
         if wanted.get(key) not in (value, None, []) and not touches_only(key, REPEATED)
     ]
     more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
@@ -275,10 +246,10 @@ def save_results(plan: RecipePlan) -> None:
 
     Numbers have six digits; members and the machine's paths are left out.
     """
-    for run in [*plan.origins, *plan.runs]:
+    for run in plan.runs:
         if not run.finished or run.directory.results_only:
             continue
-        lines = {line["step"]: _without_members(line) for line in run.directory.metrics()}
+        lines = {line["step"]: line for line in run.directory.metrics()}
         for step, values in derived(run.directory).items():
             lines.setdefault(step, {"step": step}).update(values)
         config = run.directory.config()
@@ -296,22 +267,11 @@ def save_results(plan: RecipePlan) -> None:
         (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def _without_members(line: Mapping[str, Any]) -> dict[str, Any]:
-    groups = {key: key.partition("/")[0] for key in line}
-    return {k: v for k, v in line.items() if groups[k] in ROLES or not role_of(groups[k])}
-
-
 def _line(line: Mapping[str, Any]) -> str:
-    rounded = {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in line.items()}
+    """A line of metrics without its members."""
+    rounded = {
+        key: float(f"{value:.6g}") if isinstance(value, float) else value
+        for key, value in line.items()
+        if (group := key.partition("/")[0]) in ROLES or not role_of(group)
+    }
     return json.dumps(rounded, separators=(",", ":")) + "\n"
-
-
-def commits_of(runs: Iterable[PlannedRun]) -> Counter[str]:
-    """How many of the runs each commit played, by its first seven digits."""
-    commits = (run.directory.environment().get("commit") for run in runs if run.started)
-    return Counter(str(commit)[:7] for commit in commits if commit)
-
-
-def command() -> str:
-    """The command line as it was typed, without the place of the program."""
-    return shlex.join([Path(sys.argv[0]).name.replace("cli.py", "azr-population"), *sys.argv[1:]])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
+import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,28 +15,21 @@ import pandas as pd
 from rich.console import Console
 from rich.markdown import Markdown
 
-from azr_population.analysis import recipe_table
 from azr_population.analysis.charts import curves, to_svg
 from azr_population.analysis.frame import BUDGET, budget, read_run
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.recipe_plan import (
-    PlannedRun,
-    RecipePlan,
-    command,
-    commits_of,
-    other_values,
-)
-from azr_population.analysis.recipe_table import Cell, Decision, Results, Tables
+from azr_population.analysis.recipe_plan import PlannedRun, RecipePlan, other_values
+from azr_population.analysis.recipe_table import Tables, curve, results_of
 from azr_population.analysis.recipes import Chart, Recipe, TableRow
 from azr_population.analysis.statistics import Estimate, band, interval_text
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
-from azr_population.runs.records import last_step, whole_config
+from azr_population.runs.records import whole_config
 from azr_population.versions import environment
 
 _READING = (
     "Means over seeds with 95% intervals (Student's t); IQM: interquartile mean with a bootstrap "
-    "interval over seeds, from five seeds on. **Bold**: differs from `{baseline}` ({test}), "
+    "interval over seeds, from five seeds on. **Bold**: differs from `{baseline}` (Welch), "
     "p < .05 after Holm's correction for all differences in the table; differences that a "
     "hypothesis is about are bold where that was shown or refuted. p-values are in table.csv."
 )
@@ -47,19 +44,19 @@ def draw(plan: RecipePlan) -> Path:
     """Prints the recipe's results, writes them into `plan.results` and returns its `summary.md`.
 
     Runs that have no records yet, or are not of their arm, are left out; the summary names them.
+    Raises UserError: no run has any of the recipe's metrics, or the folder cannot be written.
     """
-    recipe, folder, lengths = plan.recipe, plan.results, plan.lengths
+    recipe, folder = plan.recipe, plan.results
     foreign = {
         run.name: f"{run.name} has {changed}, so it is left out"
         for run in plan.runs
         if not plan.in_azr and run.started and (changed := other_values(run))
     }
-    tables = read_tables([run for run in plan.runs if run.name not in foreign])
-    missing = missing_metrics(recipe, tables)
-    with writing(f"--results {folder}"):
+    tables = _read_tables([run for run in plan.runs if run.name not in foreign])
+    missing = _missing_metrics(recipe, tables)
+    with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
-    results = recipe_table.results_of(recipe, tables, lengths)
-    files = {"budget.csv": budget_frame(tables, plan.runs)}
+    files = {"budget.csv": _budget(tables, plan.runs)}
     heading = [
         f"# {recipe.title} ({recipe.figure}), {plan.options.scale} scale",
         f"Made by `{command()}`.",
@@ -69,33 +66,31 @@ def draw(plan: RecipePlan) -> Path:
         f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
     ]
     parts: list[str] = []
+    table, hypotheses = results_of(recipe, tables, plan.lengths)
     if recipe.hypotheses:
-        files["hypotheses.csv"] = recipe_table.hypotheses_frame(results.answers)
-        parts.append(hypotheses_markdown(results))
+        files["hypotheses.csv"] = hypotheses.drop(columns="seeds")
+        parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
-        files["table.csv"] = recipe_table.frame_of(results)
-        test = "paired t" if recipe.paired else "Welch"
-        parts.append(table_markdown(results))
-        parts.append(_READING.format(baseline=recipe.baseline, test=test))
+        files["table.csv"] = table.drop(columns="differs")
+        parts += [_table_markdown(recipe, table), _READING.format(baseline=recipe.baseline)]
         if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
             parts.append(_LUCK)
     shown = _joined([*heading[2:], *parts]).replace("<br>", " ")
     for chart in recipe.charts:
-        frame = chart_frame(chart, tables, lengths)
-        if frame.empty:
+        lines = _chart_lines(chart, tables, plan.lengths)
+        if lines.empty:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue
-        files[f"{chart.file}.csv"] = frame
-        curve_chart = curves(frame, unit=chart.unit, percent=is_percent(chart.metric), dashes=True)
-        to_svg(curve_chart, folder / f"{chart.file}.svg", chart.title)
+        files[f"{chart.file}.csv"] = lines
+        drawing = curves(lines, unit=chart.unit, percent=_is_percent(chart.metric), dashes=True)
+        to_svg(drawing, folder / f"{chart.file}.svg", chart.title)
         parts += [f"![{chart.title}]({chart.file}.svg)", chart.note]
     parts.append("What a member had per step (whole runs, means over seeds):")
-    shares = files["budget.csv"].astype(str)
-    parts.append(_markdown([list(shares), *shares.values.tolist()]))
-    for name, frame in files.items():
-        text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    parts.append(_markdown(files["budget.csv"]))
+    for name, content in files.items():
+        text = content.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_atomically(folder / name, text)
-    write_atomically(folder / "versions.json", json.dumps(versions(plan), indent=1) + "\n")
+    write_atomically(folder / "versions.json", json.dumps(_versions(plan), indent=1) + "\n")
     summary = folder / "summary.md"
     write_atomically(summary, _joined([*heading, *parts]) + "\n")
     console = Console()
@@ -110,8 +105,8 @@ def _joined(paragraphs: Iterable[str]) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def read_tables(runs: Sequence[PlannedRun]) -> Tables:
-    """The tidy tables of all runs that have any records, by arm and seed, without the members."""
+def _read_tables(runs: Sequence[PlannedRun]) -> Tables:
+    """The tables of all runs that have any records."""
     tables: dict[str, dict[str, pd.DataFrame]] = {}
     for run in (run for run in runs if run.started):
         table = read_run(run.path, run.arm_name, run.seed)
@@ -121,7 +116,7 @@ def read_tables(runs: Sequence[PlannedRun]) -> Tables:
     return tables
 
 
-def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
+def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
     metrics = [*(row.metric for row in recipe.table), *(chart.metric for chart in recipe.charts)]
     wanted = list(dict.fromkeys(metrics))
@@ -136,13 +131,72 @@ def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     return missing
 
 
-def is_percent(metric: str) -> bool:
+def _estimate(line: Mapping[str, Any], prefix: str = "") -> Estimate:
+    return Estimate(*(line[f"{prefix}{name}"] for name in ("mean", "low", "high")), (line["n"],))
+
+
+def _is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
     declared = all_metrics().get(metric)
     return declared.percent if declared else metric.startswith("eval/greedy/")
 
 
-def chart_frame(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.DataFrame:
+def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
+    """The table for people; a cell names its n where it rests on fewer seeds than its column."""
+    seeds = table.groupby("arm")["n"].max() if len(table) else pd.Series(dtype=int)
+    arms = [arm for arm in recipe.arms if arm in seeds]
+    arms += sorted(set(seeds.index) - set(arms))  # of --arms
+    cells = {(line["row"], line["arm"]): line for line in table.to_dict("records")}
+    rows = []
+    for label, row in recipe.rows.items():
+        shown = {
+            f"{arm} (n={seeds[arm]})": _cell(row, cells[label, arm], seeds[arm])
+            if (label, arm) in cells
+            else "-"
+            for arm in arms
+        }
+        paper = {"the paper": row.paper or "-"} if any(r.paper for r in recipe.table) else {}
+        rows.append({"": label, **shown, **paper})
+    return _markdown(pd.DataFrame(rows))
+
+
+def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
+    """`**38.2% [37.1, 39.3]**`, the interquartile mean below."""
+    percent = _is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
+    text = interval_text(_estimate(line), percent)
+    if line["n"] < seeds:
+        text += f" (n={line['n']})"
+    if line["differs"]:
+        text = f"**{text}**"
+    middle = _estimate(line, "iqm_")
+    return text if math.isnan(middle.mean) else f"{text}<br>IQM {interval_text(middle, percent)}"
+
+
+def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
+    """The hypotheses as they were written, and what came out."""
+    lines = ["## Hypotheses, written before the runs", ""]
+    for one in hypotheses.to_dict("records"):
+        what = f"`{one['arm']}`" + (f" minus `{one['than']}`" if one["than"] else "")
+        above = f" (above {one['margin']:g}?)" if one["margin"] else ""
+        line = f"- {one['claim']} {one['row']}, {what}{above}: "
+        if one["n"]:
+            percent = _is_percent(recipe.rows[one["row"]].metric)
+            line += interval_text(_estimate(one), percent, signed=bool(one["than"]))
+            line += f" ({one['confidence']:.1%} interval), n={one['seeds']}, p={one['p']:.2g}"
+            if one["p_permutation"] is not None and not math.isnan(one["p_permutation"]):
+                line += f", by permutation {one['p_permutation']:.2g}"
+            line += ": "
+        lines.append(f"{line}**{one['verdict']}**.")
+    if len(hypotheses) > 1 and recipe.together:
+        lines += ["", "All of them have to hold at once, so each is tested at its full level."]
+    elif len(hypotheses) > 1:
+        lines += ["", "p is corrected by Holm for their number, the intervals by Bonferroni."]
+    if recipe.decision:
+        lines += ["", f"Decision: {recipe.decision}"]
+    return "\n".join(lines)
+
+
+def _chart_lines(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.DataFrame:
     """The chart's lines, mean over seeds and 95% interval: `series`, `step`, `value`, `low`,
     `high`; at steps that all seeds of an arm have."""
     parts = []
@@ -151,7 +205,7 @@ def chart_frame(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.
             lines = {
                 seed: points[points.index <= lengths[arm]]
                 for seed, table in of_arm.items()
-                if len(points := recipe_table.curve(table, chart.metric, role))
+                if len(points := curve(table, chart.metric, role))
             }
             if lines:
                 name = f"{arm} {role}s" if role and len(chart.roles) > 1 else arm
@@ -159,7 +213,7 @@ def chart_frame(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def budget_frame(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
+def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
     """What a member of each arm had per step: whether the comparison is fair."""
     directories = {(run.arm_name, run.path.name): run.directory for run in runs}
     lines = []
@@ -184,69 +238,10 @@ def budget_frame(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def table_markdown(results: Results) -> str:
-    """The table for people; a cell names its n where it rests on fewer seeds than its column."""
-    cells = results.cells
-    measured = {arm for of_row in cells.values() for arm in of_row}
-    arms = [arm for arm in results.recipe.arms if arm in measured]
-    arms += sorted(measured - set(arms))  # of --arms
-    seeds = {arm: max(of[arm].estimate.n for of in cells.values() if arm in of) for arm in arms}
-    paper = any(row.paper for row in cells)
-    lines = [["", *(f"{arm} (n={seeds[arm]})" for arm in arms), *(["the paper"] * paper)]]
-    for row, of_row in cells.items():
-        shown = [_cell(row, of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
-        lines.append([row.label, *shown, *([row.paper or "-"] * paper)])
-    return _markdown(lines)
-
-
-def _cell(row: TableRow, cell: Cell, seeds: int) -> str:
-    """`**38.2% [37.1, 39.3]**`, the interquartile mean below."""
-    text = _interval(row, cell.estimate)
-    if cell.estimate.n < seeds:
-        text += f" (n={cell.estimate.n})"
-    if cell.differs:
-        text = f"**{text}**"
-    return f"{text}<br>IQM {_interval(row, cell.middle)}" if cell.middle else text
-
-
-def _interval(row: TableRow, test: Estimate) -> str:
-    percent = is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
-    return interval_text(test, percent)
-
-
-def hypotheses_markdown(results: Results) -> str:
-    """The hypotheses as they were written, and what came out."""
-    recipe = results.recipe
-    lines = ["## Hypotheses, written before the runs", ""]
-    lines += [f"- {_answer(recipe, decision)}" for decision in results.answers]
-    if len(results.answers) > 1 and recipe.together:
-        lines += ["", "All of them have to hold at once, so each is tested at its full level."]
-    elif len(results.answers) > 1:
-        lines += ["", "p is corrected by Holm for their number, the intervals by Bonferroni."]
-    if recipe.decision:
-        lines += ["", f"Decision: {recipe.decision}"]
-    return "\n".join(lines)
-
-
-def _answer(recipe: Recipe, one: Decision) -> str:
-    hypothesis, test = one.hypothesis, one.test
-    row = recipe.row(hypothesis.row)
-    what = f"`{hypothesis.arm}`" + (f" minus `{hypothesis.than}`" if hypothesis.than else "")
-    above = f" (above {hypothesis.margin:g}?)" if hypothesis.margin else ""
-    line = f"{hypothesis.claim} {row.label}, {what}{above}: "
-    if test is None:
-        return line + f"**{one.verdict}**."
-    n = " and ".join(map(str, dict.fromkeys(test.counts)))
-    line += interval_text(test, is_percent(row.metric), signed=bool(hypothesis.than))
-    line += f" ({1 - test.level:.1%} interval), n={n}, p={one.p:.2g}"
-    if test.permutation is not None:
-        line += f", by permutation {test.permutation:.2g}"
-    return f"{line}: **{one.verdict}**."
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    head, *lines = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, f"|{'---|' * len(rows[0])}", *lines])
+def _markdown(table: pd.DataFrame) -> str:
+    rows = [list(table), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
+    head, rule, *lines = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, rule.replace(" ", ""), *lines])
 
 
 def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
@@ -256,19 +251,19 @@ def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
         f"{len(finished)} of {len(plan.runs)} runs, seeds {plan.seeds[0]} to {plan.seeds[-1]}, "
         f"{min(plan.lengths.values())} steps."
     ]
-    if short := [f"{run.name} (step {run.done})" for run in plan.runs if not run.finished]:
+    if short := [f"{run.name} (step {run.done})" for run in plan.missing]:
         lines.append(
             f"Not finished, drawn as far as they are and not in the table: {', '.join(short)}."
         )
     lines += [f"**{text}.**" for text in foreign.values()]
-    if commits := ", ".join(f"{name} ({n})" for name, n in commits_of(finished).items()):
+    if commits := ", ".join(f"{name} ({n})" for name, n in _commits(finished).items()):
         lines.append(f"Run at commits {commits}.")
     return " ".join(lines)
 
 
-def versions(plan: RecipePlan) -> dict[str, Any]:
+def _versions(plan: RecipePlan) -> dict[str, Any]:
     """What made the results: command, versions, bases, and the overrides of every arm."""
-    here, runs = environment(), [*plan.origins, *plan.runs]
+    here, runs = environment(), plan.runs
     bases = {run.arm.base or "": run.directory.environment().get("base") for run in runs}
     arms = {run.arm_name: run.arm for run in runs}
     return {
@@ -276,7 +271,7 @@ def versions(plan: RecipePlan) -> dict[str, Any]:
         **{key: here[key] for key in ("commit", "python", "platform", "packages")},
         # Of the runs themselves, which may be older than what draws them.
         "bases": {name: weights for name, weights in bases.items() if weights},
-        "commits": dict(commits_of(runs)),
+        "commits": dict(_commits(runs)),
         "seeds": list(plan.seeds),
         "common": list(plan.scale.common),
         "overrides": list(plan.recipe.overrides),
@@ -284,5 +279,16 @@ def versions(plan: RecipePlan) -> dict[str, Any]:
             name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
             for name, arm in arms.items()
         },
-        "runs": {run.name: last_step(run.directory) for run in runs},
+        "runs": {run.name: run.done for run in runs},
     }
+
+
+def _commits(runs: Iterable[PlannedRun]) -> Counter[str]:
+    """How many of the runs each commit played, by its first seven digits."""
+    commits = (run.directory.environment().get("commit") for run in runs if run.started)
+    return Counter(str(commit)[:7] for commit in commits if commit)
+
+
+def command() -> str:
+    """The command line as it was typed, without the place of the program."""
+    return shlex.join([Path(sys.argv[0]).name.replace("cli.py", "azr-population"), *sys.argv[1:]])

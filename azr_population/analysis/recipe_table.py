@@ -7,29 +7,30 @@ the baseline are one family, corrected by Holm (1979): of so many some would exc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from azr_population.analysis import frame
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.recipes import Hypothesis, Recipe, TableRow
+from azr_population.analysis.recipes import Hypothesis, Recipe
 from azr_population.analysis.statistics import (
     LEVEL,
+    NOTHING,
     REDUCERS,
     Estimate,
     compare,
     holm,
     interquartile_mean,
+    interval,
 )
 from azr_population.runs.records import ROLES
 
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
-"""arm -> seed -> the tidy table of a run."""
-Samples = Mapping[str, Mapping[str, float]]
-"""arm -> seed -> the number of a row."""
+"""arm -> seed -> the tidy table of a run, without its members."""
+Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""label of a row -> arm -> seed -> its number."""
 
 
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
@@ -44,110 +45,57 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     return frame.curve(table, name, ROLES) if metric is None else frame.curve(table, metric)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One arm in one row."""
-
-    values: Mapping[str, float]
-    """By seed."""
-    estimate: Estimate
-    middle: Estimate | None
-    """The interquartile mean, of five seeds or more."""
-    against: Estimate | None
-    """The difference to the baseline; None for that arm itself."""
-    corrected: float
-    """The p of that difference after Holm's correction for the table, or of the hypothesis that is
-    about it."""
-    differs: bool
-    """Whether that difference is shown: p < .05 after correction, or by the hypothesis' test."""
+def results_of(
+    recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The table (a line per row and arm) and the tested hypotheses (a line each) of the runs that
+    have come to their arm's length in steps."""
+    samples = _samples(recipe, tables, lengths)
+    hypotheses = _tested(recipe, samples)
+    return _table(recipe, samples, hypotheses), hypotheses
 
 
-@dataclass(frozen=True)
-class Decision:
-    """A hypothesis and what came out; `test` is None where an arm has no value."""
-
-    hypothesis: Hypothesis
-    test: Estimate | None
-    verdict: str
-    p: float
-    """Corrected for the other hypotheses, unless all have to hold together."""
-
-
-@dataclass(frozen=True)
-class Results:
-    """All of a recipe's numbers."""
-
-    recipe: Recipe
-    cells: Mapping[TableRow, Mapping[str, Cell]]
-    answers: Sequence[Decision]
-
-
-def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Results:
-    """The numbers of the runs in `tables` that have come to their arm's length in steps."""
-    samples = {row: _samples(row, recipe, tables, lengths) for row in recipe.table}
-    answers = _answers(recipe, samples)
-    decided = {
-        (one.hypothesis.row, one.hypothesis.arm): (one.p, one.verdict in ("shown", "refuted"))
-        for one in answers
-        if one.hypothesis.than == recipe.baseline
-    }
-    tests = {
-        (row, arm): compare(by_seed, of_row[recipe.baseline], recipe.paired, permute=False)
-        for row, of_row in samples.items()
-        for arm, by_seed in of_row.items()
-        if arm != recipe.baseline and recipe.baseline in of_row
-    }
-    family = [key for key in tests if (key[0].label, key[1]) not in decided]
-    corrected = dict(zip(family, holm([tests[key].p for key in family]), strict=True))
-
-    def cell(row: TableRow, arm: str, by_seed: Mapping[str, float]) -> Cell:
-        p = corrected.get((row, arm), math.nan)
-        p, differs = decided.get((row.label, arm), (p, p < LEVEL))
-        mean = compare(by_seed, None, False, permute=False)
-        return Cell(by_seed, mean, interquartile_mean(by_seed), tests.get((row, arm)), p, differs)
-
-    cells = {
-        row: {arm: cell(row, arm, by_seed) for arm, by_seed in of_row.items()}
-        for row, of_row in samples.items()
-    }
-    return Results(recipe, cells, answers)
+def _samples(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
+    """The number of every row and run that has come to its arm's length in steps."""
+    samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
+    for label, row in recipe.rows.items():
+        for arm, of_arm in tables.items():
+            for seed, table in of_arm.items():
+                points = curve(table[table["step"] <= lengths[arm]], row.metric, row.role)
+                value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
+                if table["step"].max() >= lengths[arm] and not math.isnan(value):
+                    samples[label].setdefault(arm, {})[seed] = value
+        if row.ratio:
+            base = samples[label].get(recipe.baseline, {})
+            samples[label] = {
+                arm: {seed: value / base[seed] for seed, value in values.items() if seed in base}
+                for arm, values in samples[label].items()
+            }
+    return samples
 
 
-def _samples(row: TableRow, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
-    """The row's number of every run; what is not known is left out."""
-    samples: dict[str, dict[str, float]] = {}
-    for arm, of_arm in tables.items():
-        for seed, table in of_arm.items():
-            points = curve(table[table["step"] <= lengths[arm]], row.metric, row.role)
-            value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
-            if table["step"].max() >= lengths[arm] and not math.isnan(value):
-                samples.setdefault(arm, {})[seed] = value
-    if not row.ratio:
-        return samples
-    base = samples.get(recipe.baseline, {})
-    return {
-        arm: {seed: value / base[seed] for seed, value in by_seed.items() if seed in base}
-        for arm, by_seed in samples.items()
-    }
-
-
-def _answers(recipe: Recipe, samples: Mapping[TableRow, Samples]) -> list[Decision]:
-    """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
-    together they are tested at the full one."""
-    tested: list[tuple[Hypothesis, Estimate | None, str]] = []
+def _tested(recipe: Recipe, samples: Samples) -> pd.DataFrame:
+    """A line per hypothesis: what it says, its test and the verdict. One of several is tested at
+    Bonferroni's level, which has intervals; together they are tested at the full one."""
+    lines: list[dict[str, Any]] = []
     for hypothesis in recipe.hypotheses:
-        of_row = samples[recipe.row(hypothesis.row)]
+        of_row = samples[hypothesis.row]
         a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
-        if not a or (hypothesis.than and not b):
-            tested.append((hypothesis, None, "not decided: nothing was measured"))
-            continue
-        level = hypothesis.looks.get(min(len(a), len(b or a)), LEVEL)
-        share = 1 if recipe.together else len(recipe.hypotheses)
-        test = compare(a, b, recipe.paired, level / share, hypothesis.margin)
-        tested.append((hypothesis, test, verdict(hypothesis, test)))
-    p = [test.p if test else math.nan for _, test, _ in tested]
-    corrected = p if recipe.together else holm(p)
-    return [Decision(*parts, value) for parts, value in zip(tested, corrected, strict=True)]
+        test, text = NOTHING, "not decided: nothing was measured"
+        if a and (b or not hypothesis.than):
+            level = hypothesis.looks.get(min(len(a), len(b or a)), LEVEL)
+            level /= 1 if recipe.together else len(recipe.hypotheses)
+            test = compare(a, b, False, level, hypothesis.margin)
+            text = verdict(hypothesis, test)
+        lines.append(
+            hypothesis.model_dump(exclude={"looks"})
+            | {"n": test.n, **_bounds("", test)}
+            | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
+            | {"p_permutation": test.permutation, "verdict": text}
+            | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
+        )
+    tested = pd.DataFrame(lines)
+    return tested if recipe.together or not lines else tested.assign(p=holm(tested["p"]))
 
 
 def verdict(hypothesis: Hypothesis, test: Estimate) -> str:
@@ -162,37 +110,42 @@ def verdict(hypothesis: Hypothesis, test: Estimate) -> str:
     return "refuted" if test.high < hypothesis.margin else "not shown"
 
 
-def frame_of(results: Results) -> pd.DataFrame:
-    """A line per row and arm: means, intervals, tests and the values of the seeds."""
-    lines: list[dict[str, Any]] = [
-        {"row": row.label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
-        | {"arm": arm, "n": cell.estimate.n}
-        | _columns("", cell.estimate)
-        | _columns("iqm_", cell.middle)
-        | _columns(f"minus_{results.recipe.baseline}_", cell.against)
-        | {"p": cell.against.p if cell.against else math.nan, "p_corrected": cell.corrected}
-        | {"values": " ".join(f"{value:.6g}" for value in cell.values.values())}
-        | {"paper": row.paper}
-        for row, of_row in results.cells.items()
-        for arm, cell in of_row.items()
-    ]
-    return pd.DataFrame(lines)
+def _table(recipe: Recipe, samples: Samples, hypotheses: pd.DataFrame) -> pd.DataFrame:
+    """A line per row and arm: mean, interquartile mean (of five seeds or more) and difference to
+    the baseline, each with its interval; p, also corrected (by Holm, or that of the hypothesis
+    about it); the values of the seeds; and whether it `differs`: by p, or by the hypothesis."""
+    baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
+    decided = {
+        (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
+        for line in hypotheses.itertuples()
+        if line.than == baseline
+    }
+    lines: list[dict[str, Any]] = []
+    for label, row in recipe.rows.items():
+        base = samples[label].get(baseline)
+        for arm, values in samples[label].items():
+            test = NOTHING
+            if base is not None and arm != baseline:
+                test = compare(values, base, False, permute=False)
+            lines.append(
+                {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
+                | {"arm": arm, "n": len(values), **_bounds("", interval(values))}
+                | _bounds("iqm_", interquartile_mean(values) or NOTHING)
+                | {**_bounds(against, test), "p": test.p, "p_corrected": math.nan}
+                | {"values": " ".join(f"{value:.6g}" for value in values.values())}
+                | {"paper": row.paper, "differs": False}
+            )
+    table = pd.DataFrame(lines)
+    if lines:
+        keys = list(zip(table["row"], table["arm"], strict=True))
+        family = [key not in decided for key in keys]
+        table.loc[family, "p_corrected"] = holm(table.loc[family, "p"])
+        for place, key in enumerate(keys):
+            p, differs = decided.get(key, (table.at[place, "p_corrected"], None))
+            table.at[place, "p_corrected"] = p
+            table.at[place, "differs"] = p < LEVEL if differs is None else differs
+    return table
 
 
-def hypotheses_frame(answers: Sequence[Decision]) -> pd.DataFrame:
-    """A line per hypothesis."""
-    return pd.DataFrame(
-        [
-            one.hypothesis.model_dump(exclude={"looks"})
-            | {"n": one.test.n if one.test else 0}
-            | _columns("", one.test)
-            | {"confidence": 1 - one.test.level if one.test else math.nan, "p": one.p}
-            | {"p_permutation": one.test.permutation if one.test else None}
-            | {"verdict": one.verdict}
-            for one in answers
-        ]
-    )
-
-
-def _columns(prefix: str, test: Estimate | None) -> dict[str, float]:
-    return {f"{prefix}{k}": getattr(test, k) if test else math.nan for k in ("mean", "low", "high")}
+def _bounds(prefix: str, test: Estimate) -> dict[str, float]:
+    return {f"{prefix}{name}": getattr(test, name) for name in ("mean", "low", "high")}

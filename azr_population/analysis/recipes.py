@@ -45,8 +45,6 @@ class Arm(_Strict):
     azr_steps: int | None = Field(None, alias="7b_steps")
     times: int = 1
     """Steps, over those of the other arms."""
-    fork: str = ""
-    """ARM@STEP: each seed starts at that checkpoint of that arm's run."""
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -55,19 +53,6 @@ class Arm(_Strict):
     @property
     def azr_overrides(self) -> tuple[str, ...] | None:
         return None if self.azr is None else (f"+population={self.population}", *self.azr)
-
-    @property
-    def origin(self) -> tuple[str, int] | None:
-        """(arm, step) of the fork."""
-        name, _, step = self.fork.partition("@")
-        return (name, int(step)) if name else None
-
-
-class Base(_Strict):
-    """A nano base that is made before the first run that needs it."""
-
-    minutes: float
-    seed: int = 1
 
 
 class Scale(_Strict):
@@ -90,13 +75,8 @@ class Arms(_Strict):
 
     scales: dict[str, Scale]
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
-    bases: dict[str, Base] = {}
-
-    @model_validator(mode="after")
-    def _bases_are_declared(self) -> Arms:
-        if missing := {arm.base for arm in self.arms.values() if arm.base} - set(self.bases):
-            raise ValueError(f"bases lack {', '.join(missing)}")
-        return self
+    bases: dict[str, float] = {}
+    """Nano bases that are made before the first run that needs them -> minutes of training."""
 
     def find(self, name: str) -> Arm:
         """The arm called `name`. Raises UserError: there is none."""
@@ -179,8 +159,6 @@ class Recipe(_Strict):
     """All hypotheses have to hold at once, so each is tested at its full level (intersection-union
     test, Berger 1982); otherwise their number is corrected for."""
     decision: str = ""
-    paired: bool = False
-    """Seeds are pairs: forks of one checkpoint."""
     crossplay: int = 0
     """After a run, its snapshots of every so many steps play each other."""
     overrides: tuple[str, ...] = ()
@@ -212,8 +190,10 @@ class Recipe(_Strict):
     def baseline(self) -> str:
         return next(iter(self.arms), "")
 
-    def row(self, label: str) -> TableRow:
-        return next(row for row in self.table if row.label == label)
+    @property
+    def rows(self) -> dict[str, TableRow]:
+        """The rows of the table by label."""
+        return {row.label: row for row in self.table}
 
 
 def seed_numbers(seeds: int | str) -> range:

@@ -110,6 +110,10 @@ class Estimate:
         return {**values, "n": list(self.counts)}
 
 
+NOTHING = Estimate(math.nan, math.nan, math.nan, (0,))
+"""Of no observations."""
+
+
 def or_none(value: float) -> float | None:
     """The number in six digits after the point; None for NaN, which JSON lacks."""
     return None if math.isnan(value) else round(float(value), 6)

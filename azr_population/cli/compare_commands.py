@@ -96,22 +96,16 @@ def crossplay(**options: Any) -> None:
 @click.option("--steps", type=POSITIVE, metavar="N", help="default: the recipe's")
 @click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
 @click.option(
-    "--override",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="for all arms, e.g. task.domain=puzzles, may be repeated; needs --out, a folder for them",
-)
-@click.option(
     "--scale",
     type=click.Choice(["nano", "7b"]),
     default="nano",
     help="local runs, or a script with AZR's commands",
 )
 @click.option(
-    "--out", type=FILE, metavar="DIR", help="folder of the runs; default: runs/recipes/SCALE"
-)
-@click.option(
-    "--results", type=FILE, metavar="DIR", help="tables and charts; default: OUT/results/NAME"
+    "--out",
+    type=FILE,
+    metavar="DIR",
+    help="folder of the runs, results in results/NAME; default: runs/recipes/SCALE",
 )
 @click.option(
     "--save-results",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import pytest
 from hydra import compose, initialize
 from refusals import refuses
 
-from azr_population.analysis import recipe_command, recipe_table
+from azr_population.analysis import recipe_command
 from azr_population.analysis.frame import tidy
 from azr_population.analysis.recipe_plan import (
     RecipeOptions,
@@ -20,9 +21,11 @@ from azr_population.analysis.recipe_plan import (
     other_values,
     save_results,
 )
+from azr_population.analysis.recipe_table import results_of
 from azr_population.analysis.recipes import (
     Arms,
     Recipe,
+    TableRow,
     read_arms,
     read_recipe,
     recipe_names,
@@ -72,7 +75,7 @@ def table(*evals, steps=4):
 
 def played(run, steps=4):
     """Writes the run as if it had been played."""
-    run.directory.create(to_yaml(run.wanted), {"base": "abc", "commit": "1234567890"})
+    run.directory.create(to_yaml(run.config), {"base": "abc", "commit": "1234567890"})
     lines = [
         {"step": step, "agent/lines": 3.0, "agent_0/lines": 3.0, "time/step": 1.0}
         for step in range(1, steps + 1)
@@ -102,7 +105,6 @@ def test_a_recipe_has_its_arms_its_page_and_what_it_is_to_show(name):
         seeds = len(seed_numbers(arms.scales["longtail"].seeds))
         assert all(seeds in hypothesis.looks for hypothesis in recipe.hypotheses)
     for arm in map(arms.find, recipe.arms):
-        assert not arm.fork or recipe.paired
         assert "7b" not in recipe.scales or arm.azr is not None
 
 
@@ -189,48 +191,36 @@ def test_values_differences_and_hypotheses():
         "one": {f"seed_{n}": table(0.30 + 0.01 * n) for n in range(1, 5)},
         "two": {f"seed_{n}": table(0.50 + 0.01 * n) for n in range(1, 5)},
     }
-    results = recipe_table.results_of(RECIPE, tables, {"one": 4, "two": 4})
-    cells = results.cells[RECIPE.row("eval at the end")]
-    assert cells["one"].estimate.mean == pytest.approx(0.325) and cells["one"].against is None
-    assert cells["two"].against.mean == pytest.approx(0.2)
-    (answer,) = results.answers
-    assert answer.verdict == "shown" and cells["two"].differs
-    assert cells["two"].corrected == answer.p
-    assert not results.cells[RECIPE.row("lines (change)")]["two"].differs
-    frame = recipe_table.frame_of(results)
+    frame, answers = results_of(RECIPE, tables, {"one": 4, "two": 4})
     assert list(frame["n"]) == [4, 4, 4, 4]
-    assert recipe_table.hypotheses_frame(results.answers)["verdict"].tolist() == ["shown"]
+    lines = frame.set_index(["row", "arm"])
+    one, two = (lines.loc["eval at the end", arm] for arm in ("one", "two"))
+    assert one["mean"] == pytest.approx(0.325) and math.isnan(one["minus_one_mean"])
+    assert two["minus_one_mean"] == pytest.approx(0.2)
+    assert answers["verdict"].tolist() == ["shown"] and two["differs"]
+    assert two["p_corrected"] == answers["p"][0]
+    assert not lines.loc["lines (change)", "two"]["differs"]
 
 
 def test_a_planned_test_decides_at_its_seeds_alone_and_an_early_eval_is_not_one_at_the_end():
     looks = RECIPE.hypotheses[0].model_copy(update={"looks": {12: 0.05}})
     recipe = RECIPE.model_copy(update={"hypotheses": (looks,)})
     tables = {arm: {f"seed_{n}": table(0.1 * n) for n in (1, 2)} for arm in recipe.arms}
-    (answer,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).answers
-    assert answer.verdict.startswith("not decided")
+    _, answers = results_of(recipe, tables, {"one": 4, "two": 4})
+    assert answers["verdict"][0].startswith("not decided")
     early = table(0.5, *[float("nan")] * 19, steps=20)
     tables = {"one": {"seed_1": early}, "two": {"seed_1": early}}
-    results = recipe_table.results_of(recipe, tables, {"one": 20, "two": 20})
-    assert results.cells[RECIPE.row("eval at the end")] == {}
-
-
-def test_pairs_are_the_seeds_that_both_arms_have():
-    recipe = RECIPE.model_copy(update={"paired": True})
-    tables = {
-        "one": {"seed_1": table(0.1), "seed_2": table(0.5), "seed_3": table(0.2)},
-        "two": {"seed_1": table(0.2), "seed_2": table(0.6)},
-    }
-    (answer,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).answers
-    assert answer.test.counts == (2,) and answer.test.mean == pytest.approx(0.1)
+    frame, _ = results_of(recipe, tables, {"one": 20, "two": 20})
+    assert "eval at the end" not in set(frame["row"])
 
 
 def test_a_ratio_is_taken_within_a_seed():
     row = {"label": "ratio", "metric": "time/step", "reduce": "median", "ratio": True}
-    recipe = RECIPE.model_copy(update={"table": (recipe_table.TableRow(**row),), "hypotheses": ()})
+    recipe = RECIPE.model_copy(update={"table": (TableRow(**row),), "hypotheses": ()})
     slow = table().assign(value=lambda frame: 3 * frame["value"])
     tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
-    (cells,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).cells.values()
-    assert dict(cells["two"].values) == {"seed_1": 3.0}
+    frame, _ = results_of(recipe, tables, {"one": 4, "two": 4})
+    assert frame.set_index("arm")["values"]["two"] == "3"
 
 
 @pytest.fixture
@@ -274,11 +264,11 @@ def test_a_stop_reaches_the_children_and_nothing_new_is_started(planned, childre
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder(planned):
+def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
     run = planned[0]
-    run.path.parent.mkdir(parents=True)
     typed = recipe_command.run_command(run)
-    assert typed[3:5] == ["train", "--config-file"] and typed[-1] == "run.steps=4"
+    assert typed[3] == "train" and typed[-1] == "run.steps=4"
+    assert load_config(typed[4:-2]) == run.config
     played(run, 1)
     assert recipe_command.run_command(run)[3:] == ["resume", str(run.path), "run.steps=4"]
 
@@ -292,8 +282,6 @@ def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder
         ["fig3_dynamics", "--plot-only"],
         ["table2_wallclock", "--jobs", "2"],
         ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
-        ["fig3_dynamics", "--override", "task=puzzles", "--from-results"],
-        ["fig3_dynamics", "--save-results", "--steps", "5"],
         ["line1_roles", "--steps", "101"],
         ["lineage", "--from-results"],
     ],
@@ -301,14 +289,6 @@ def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder
 def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
     assert main(["recipe", *typed, "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
-
-
-def test_the_first_seeds_of_a_planned_test_are_a_whole_recipe():
-    arms = read_arms()
-    recipe = read_recipe("line1_roles", arms)
-    for seeds, whole in (("31-34", True), ("31-42", True), ("31-35", False), ("32-35", False)):
-        options = RecipeOptions("line1_roles", seeds=seeds)
-        assert recipe_command.is_whole(RecipePlan(recipe, arms, options)) is whole
 
 
 def test_at_7b_a_script_with_azrs_commands_is_written(capsys, tmp_path):
