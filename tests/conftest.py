@@ -1,29 +1,24 @@
 """Where tests start, and made-up runs as fixtures."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from made_up_run import Run, make_run
+from made_up_run import make_run
 from made_up_run import write_run as write
 from small_run import SMALL
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """The option that writes tests/golden anew."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _elsewhere(tmp_path_factory, monkeypatch):
     """Every test starts in an empty folder: runs that lie in the checkout do not matter."""
     monkeypatch.chdir(tmp_path_factory.mktemp("started_in"))
 
 
 @pytest.fixture(scope="session")
-def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_run(tmp_path_factory):
     """The folder of a finished run of two steps by the settings `small_run.SMALL`; to be copied."""
     from azr_population.cli import main
 
@@ -33,16 +28,16 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def made_up_run() -> Callable[..., Run]:
+def made_up_run():
     """The function that makes up a run."""
     return make_run
 
 
 @pytest.fixture
-def write_run(tmp_path: Path) -> Callable[..., Path]:
+def write_run(tmp_path):
     """Writes a made-up run directory and returns it."""
 
-    def to_disk(run: Run | None = None, steps: int = 12) -> Path:
+    def to_disk(run=None, steps=12):
         return write(tmp_path / "run", run, steps)
 
     return to_disk

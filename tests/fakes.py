@@ -1,36 +1,24 @@
 """Stand-ins that several test files share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
 
 
 class Bytes:
     """A tokenizer whose tokens are bytes."""
 
-    def decode(
-        self,
-        ids: Sequence[int],
-        skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool = False,
-    ) -> str:
+    def decode(self, ids, skip_special_tokens=True, clean_up_tokenization_spaces=False):
         """The text of the bytes; with special tokens it ends in `|`."""
         return bytes(ids).decode() + ("" if skip_special_tokens else "|")
 
 
 @contextmanager
-def http_server(
-    respond: Callable[[str, Any, bytes], tuple[int, bytes]],
-    content_type: str = "application/json",
-) -> Iterator[str]:
+def http_server(respond, content_type="application/json"):
     """Answers each POST by `respond(path, headers, body)`: status and body. Yields the address."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             arguments = self.rfile.read(int(self.headers["Content-Length"]))
             status, body = respond(self.path, self.headers, arguments)
             self.send_response(status)
@@ -39,7 +27,7 @@ def http_server(
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *arguments: object) -> None:
+        def log_message(self, *arguments):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -3,10 +3,7 @@
 A test that lacks something skips, and says what to install.
 """
 
-from __future__ import annotations
-
 import os
-from typing import Any
 
 import pytest
 
@@ -19,19 +16,19 @@ azr_checkout = pytest.mark.skipif(
 )
 
 
-def module(name: str, install: str) -> Any:
+def module(name, install):
     """The module, or a skip that says how to install it."""
     reason = f"needs {name.partition('.')[0]}: pip install {install}"
     return pytest.importorskip(name, reason=reason, exc_type=ImportError)
 
 
-def verl(name: str = "verl") -> Any:
+def verl(name="verl"):
     """veRL, or a module of it."""
     module("ray", "-e '.[verl]'")
     return module(name, "-e '.[verl]'")
 
 
-def from_azr(name: str) -> Any:
+def from_azr(name):
     """A module of AZR, whose checkout is on the path; it imports packages of its own."""
     reason = "needs what AZR imports: pip install -e '.[azr]'"
     return pytest.importorskip(name, reason=reason, exc_type=ImportError)

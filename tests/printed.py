@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +21,11 @@ class Printed:
     page: str
     line: str
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.page}: {self.line}"
 
 
-def pages() -> list[Path]:
+def pages():
     """Every page of the repository, but for the results that commands write."""
     listed = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -35,7 +34,7 @@ def pages() -> list[Path]:
     return [ROOT / name for name in names]
 
 
-def commands() -> Iterator[Printed]:
+def commands():
     """The lines of code blocks, taken apart at `&&`, and `azr-population ...` within sentences."""
     for page in pages():
         name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
@@ -50,7 +49,7 @@ def commands() -> Iterator[Printed]:
             yield Printed(name, " ".join(inline.split()))
 
 
-def blocks(text: str) -> Iterator[str]:
+def blocks(text):
     """The indented and the fenced blocks of a page, but for Python and pictures in fences."""
     fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
     yield from (
@@ -61,7 +60,7 @@ def blocks(text: str) -> Iterator[str]:
         yield re.sub(r"^    ", "", block, flags=re.MULTILINE)
 
 
-def write_examples(folder: Path) -> list[str]:
+def write_examples(folder):
     """Writes the files of docs/extending.md into a folder, and returns their names."""
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     files = re.findall(r"^```python\n# (my_\w+\.py)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

@@ -1,19 +1,16 @@
 """Ray in tests: the variables it is started with, and one of a single node that runs already when a
 test starts, as on a cluster's head."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
-def environment() -> dict[str, str]:
+def environment():
     """One thread, and nothing of the caller's Ray."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     return variables | {
@@ -26,9 +23,7 @@ def environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def ray_head(
-    log: Path, cpus: int, environment: Mapping[str, str], cwd: Path | None = None
-) -> Iterator[str]:
+def ray_head(log, cpus, environment, cwd=None):
     """Its address; it writes to `log`. Workers take the folder and the variables of the `ray start`
     of their node."""
     port, client_port, agent_port = _free_ports(3)
@@ -61,7 +56,7 @@ def ray_head(
             head.wait(60)
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(count):
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for free in sockets:

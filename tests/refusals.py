@@ -1,6 +1,5 @@
 """Assertions on refusals: `with refuses("population.teachers"):`, or the one line of a command."""
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -10,7 +9,7 @@ from azr_population.errors import UserError
 
 
 @contextmanager
-def refuses(thing: object) -> Iterator[None]:
+def refuses(thing):
     """A UserError in one line about `thing`: its key, or a value that the message names."""
     with pytest.raises(UserError) as refusal:
         yield
@@ -19,7 +18,7 @@ def refuses(thing: object) -> Iterator[None]:
     assert refusal.value.key == str(thing) or str(thing) in message, (refusal.value.key, message)
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+def refused(capsys, *words):
     """The one line with which a command is refused."""
     capsys.readouterr()
     assert main([str(word) for word in words]) == 2

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from printed import Printed, commands, write_examples
+from printed import commands, write_examples
 
 import azr_population
 from azr_population.analysis.recipes import read_arms, read_recipe
@@ -128,7 +128,7 @@ def own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("printed", list(dict.fromkeys(commands())), ids=str)
-def test_every_printed_command_is_taken(printed: Printed, capsys, monkeypatch, own):
+def test_every_printed_command_is_taken(printed, capsys, monkeypatch, own):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     for check in ("check_engine", "check_rollout", "check_loggers"):
         monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *arguments: None)
@@ -229,14 +229,6 @@ def example(name, *arguments):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_the_child_of_readme(members, tmp_path, capsys):
-    line = re.search(r"azr-population (evolve svd.*)", (ROOT / "README.md").read_text())[1]
-    places = {"PARENT_A": members / "student_0", "PARENT_B": members / "teacher_0"}
-    words = [str({**places, "CHILD": tmp_path / "child"}.get(word, word)) for word in line.split()]
-    assert main(words) == 0
-    assert (tmp_path / "child" / "adapter_model.safetensors").is_file()
 
 
 def test_the_python_that_reads_a_run(write_run, tmp_path, monkeypatch):

@@ -4,23 +4,19 @@ A text may change: `pytest tests/test_golden.py --update-golden` writes the file
 difference is read in the commit.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import rich_click as click
 
 from azr_population.cli import app, main
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def commands(command: click.Command = app, words: tuple[str, ...] = ()) -> Iterator[tuple]:
+def commands(command=app, words=()):
     """The words of every command, those of groups too."""
     yield words
     for name in getattr(command, "commands", {}):
@@ -33,7 +29,7 @@ def golden(request, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
 
-    def compare(name: str, *words: str) -> None:
+    def compare(name, *words):
         assert main(words) == 0
         text = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
         file = GOLDEN / f"{name}.txt"
@@ -79,11 +75,6 @@ def test_a_mistake_is_one_line_with_the_way_out(typed, named, capsys):
     assert main(typed) == 2
     error = capsys.readouterr().err
     assert named in error and error.count("\n") == 1
-
-
-def test_nothing_typed_is_help(capsys):
-    assert main([]) == 0
-    assert "train" in capsys.readouterr().out
 
 
 def test_help_imports_neither_torch_nor_pandas():

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 from refusals import refuses
@@ -13,16 +10,16 @@ from azr_population.registry import EVERYTHING, Registry, trust
 
 
 @pytest.fixture(autouse=True)
-def nothing_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_trusted(monkeypatch):
     monkeypatch.setattr(registry_module, "_trusted", set())
     monkeypatch.setattr(registry_module, "_untrusted_folder", None)
 
 
-def test_names_are_found_listed_and_unique() -> None:
-    registry: Registry = Registry("task.colour")
+def test_names_are_found_listed_and_unique():
+    registry = Registry("task.colour")
 
     @registry.register("red", "Goethe 1810")
-    def red() -> int:
+    def red():
         return 1
 
     assert registry.find("red").function is red
@@ -32,15 +29,15 @@ def test_names_are_found_listed_and_unique() -> None:
 
 
 @pytest.mark.parametrize("name", ["rde", "", "x", ["red"], None])
-def test_an_unknown_name_names_the_key_and_the_choices(name: object) -> None:
-    registry: Registry = Registry("task.colour")
+def test_an_unknown_name_names_the_key_and_the_choices(name):
+    registry = Registry("task.colour")
     registry.register("red", "Goethe 1810")(lambda: 1)
     with refuses("task.colour"):
-        registry.find(name)  # type: ignore[arg-type]
+        registry.find(name)
 
 
-def test_a_path_names_a_function_anywhere() -> None:
-    registry: Registry = Registry("task.colour")
+def test_a_path_names_a_function_anywhere():
+    registry = Registry("task.colour")
     trust(EVERYTHING)
     assert registry.find("math.floor").function(2.5) == 2
     with refuses("task.colour"):
@@ -49,15 +46,13 @@ def test_a_path_names_a_function_anywhere() -> None:
         registry.find("no.module")
 
 
-def test_a_path_is_looked_for_in_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_looked_for_in_the_current_folder(tmp_path, monkeypatch):
     """As from a console script, which has its own folder in the place of the current one."""
     (tmp_path / "in_the_current_folder.py").write_text("def blue(): return 3\nworth = 3\n")
     (tmp_path / "that_does_not_run.py").write_text("def blue(): return 3\n1 / 0\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    registry: Registry = Registry("task.colour")
+    registry = Registry("task.colour")
     trust(EVERYTHING)
     assert registry.find("in_the_current_folder.blue").function() == 3
     with refuses("task.colour"):
@@ -66,20 +61,18 @@ def test_a_path_is_looked_for_in_the_current_folder(
         registry.find("that_does_not_run.blue")
 
 
-def test_a_registry_of_made_things_says_what_makes_them() -> None:
-    registry: Registry = Registry("task.colour", int, "@colour")
+def test_a_registry_of_made_things_says_what_makes_them():
+    registry = Registry("task.colour", int, "@colour")
     trust("math.floor")
     with refuses("task.colour"):
         registry.find("math.floor")
 
 
-def test_only_what_the_user_typed_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_the_user_typed_is_imported(tmp_path, monkeypatch):
     mark = f"from pathlib import Path\nPath({str(tmp_path / 'was_run')!r}).touch()\n"
     (tmp_path / "typed_by_nobody.py").write_text(f"{mark}def blue(): return 3\n")
     monkeypatch.chdir(tmp_path)
-    registry: Registry = Registry("task.colour")
+    registry = Registry("task.colour")
     for typed in ("", "typed_by_nobody", "typed_by_nobody.red", {"a": ["typed_by_nobody.blu"]}):
         trust(typed)
         with pytest.raises(UserError) as refused:
@@ -92,16 +85,14 @@ def test_only_what_the_user_typed_is_imported(
     assert registry.find("typed_by_nobody.blue").function() == 3
 
 
-def test_what_lies_in_the_runs_own_folder_is_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_in_the_runs_own_folder_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "brought_along.py").write_text("raise SystemExit('was run')\n")
     (tmp_path / "linked_to_the_run.py").symlink_to(tmp_path / "run" / "brought_along.py")
     (tmp_path / "lies_beside.py").write_text("def blue(): return 3\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(tmp_path / "run")
-    registry: Registry = Registry("task.colour")
+    registry = Registry("task.colour")
     names = ["brought_along.blue", "linked_to_the_run.blue", "lies_beside.blue"]
     trust(names, outside=tmp_path / "run")
     for name in names[:2]:
@@ -110,9 +101,7 @@ def test_what_lies_in_the_runs_own_folder_is_not_imported(
     assert registry.find(names[2]).function() == 3
 
 
-def test_a_failing_function_of_ones_own_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_function_of_ones_own_is_named(tmp_path, monkeypatch):
     (tmp_path / "own_colours.py").write_text(
         "def green(shade=2):\n    return 1 / (shade - shade)\n"
     )

@@ -1,24 +1,17 @@
 """Small run directories written by hand."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from azr_population.runs.directory import RunDirectory
 
-Rows = list[dict[str, Any]]
-
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[..., RunDirectory]:
+def write(tmp_path):
     """Writes `write(metrics=[...], tasks=[...], config="...")`; what is not given is not there."""
 
-    def write(config: str | None = None, name: str = "run", **records: Rows) -> RunDirectory:
+    def write(config=None, name="run", **records):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         if config is not None:
@@ -31,13 +24,13 @@ def write(tmp_path: Path) -> Callable[..., RunDirectory]:
     return write
 
 
-def task(step: int, program: str = "def f(n):\n    return n + 1", **other: Any) -> dict[str, Any]:
+def task(step, program="def f(n):\n    return n + 1", **other):
     """A line of tasks.jsonl with what diagnostics read."""
     row = {"step": step, "teacher": "teacher_0", "program": program}
     return {**row, "inputs": ["3"], "outputs": ["4"], **other}
 
 
 @pytest.fixture(name="task")
-def task_fixture() -> Callable[..., dict[str, Any]]:
+def task_fixture():
     """The function that makes a line of tasks.jsonl."""
     return task

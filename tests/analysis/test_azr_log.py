@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from pprint import pformat
 
 import needs
@@ -9,13 +6,7 @@ import numpy
 import pytest
 from refusals import refuses
 
-from azr_population.analysis.azr_log import (
-    KEYS,
-    flat_lines,
-    from_console,
-    last_step,
-    read_azr_log,
-)
+from azr_population.analysis.azr_log import KEYS, flat_lines, from_console, last_step, read_azr_log
 from azr_population.analysis.frame import curve, tidy
 from azr_population.analysis.metrics import all_metrics
 
@@ -45,7 +36,7 @@ step:3 - gen_code_i/form
 """
 
 
-def test_the_console_is_read_step_by_step() -> None:
+def test_the_console_is_read_step_by_step():
     rows = from_console(CONSOLE)
     assert list(rows) == [0, 1, 2], "nothing is known of a step without a value"
     assert rows[1]["gen_code_o/format_score"] == 0.75
@@ -58,7 +49,7 @@ def test_the_console_is_read_step_by_step() -> None:
     }
 
 
-def test_a_validation_at_the_end_is_no_step() -> None:
+def test_a_validation_at_the_end_is_no_step():
     rows = from_console(
         CONSOLE.replace("step:3 - gen_code_i/form", "step:3 - val/test_score/c:0.5")
     )
@@ -67,20 +58,20 @@ def test_a_validation_at_the_end_is_no_step() -> None:
 
 
 @pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])
-def test_a_line_that_is_still_being_written_does_not_count(torn: str) -> None:
+def test_a_line_that_is_still_being_written_does_not_count(torn):
     assert list(from_console(CONSOLE + torn)) == [0, 1, 2]
     assert from_console("step:1 - a/b:0.25\nstep:2 - a/b:0.2") == {1: {"a/b": 0.25}}
 
 
 @pytest.mark.parametrize("first", ["[2025-06-01 12:00:00] start", "[rank0]: hello", "{'a': 1}"])
-def test_a_console_may_begin_like_json(tmp_path: Path, first: str) -> None:
+def test_a_console_may_begin_like_json(tmp_path, first):
     path = tmp_path / "azr.log"
     path.write_text(f"{first}\n{CONSOLE}")
     assert list(read_azr_log(path)[0]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=71) ", "\x1b[36m(Main pid=7)\x1b[0m "])
-def test_settings_are_found_in_a_printed_configuration(tmp_path: Path, prefix: str) -> None:
+def test_settings_are_found_in_a_printed_configuration(tmp_path, prefix):
     """As `pprint` prints it: keys sorted, a line each."""
     model = {"enable_gradient_checkpointing": True, "override_config": {}, "path": "org/actor"}
     config = {
@@ -100,7 +91,7 @@ def test_settings_are_found_in_a_printed_configuration(tmp_path: Path, prefix: s
     }
 
 
-def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
+def test_our_diagnostics_are_means_over_the_task_types(tmp_path):
     path = tmp_path / "azr.log"
     path.write_text(CONSOLE)
     rows, settings = read_azr_log(path)
@@ -145,28 +136,28 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_exports_of_any_shape(tmp_path: Path, name: str) -> None:
+def test_exports_of_any_shape(tmp_path, name):
     path = tmp_path / name
     path.write_text(SHAPES[name])
     assert azr_series(read_azr_log(path)[0], "solve_rate") == [(1, 0.25), (3, 0.75)]
 
 
 @pytest.mark.parametrize("text", ["", "Traceback: nothing", "[]", '{"a": 1}', "\x00\xff"])
-def test_what_is_no_log_is_told_in_one_line(tmp_path: Path, text: str) -> None:
+def test_what_is_no_log_is_told_in_one_line(tmp_path, text):
     path = tmp_path / "other.txt"
     path.write_text(text)
     with refuses("other.txt"):
         read_azr_log(path)
 
 
-def test_two_runs_in_one_export_are_refused(tmp_path: Path) -> None:
+def test_two_runs_in_one_export_are_refused(tmp_path):
     path = tmp_path / "two.csv"
     path.write_text("Step,a - actor/entropy,b - actor/entropy\n1,0.5,0.6\n")
     with refuses("(a, b)"):
         read_azr_log(path)
 
 
-def test_lines_of_the_real_logger_are_read() -> None:
+def test_lines_of_the_real_logger_are_read():
     """What veRL prints, also of NumPy's scalars; 0.4.1 prints no more than three decimals."""
     logger = needs.verl("verl.utils.logger.aggregate_logger")
     metrics = {
@@ -180,16 +171,3 @@ def test_lines_of_the_real_logger_are_read() -> None:
     assert values == pytest.approx(
         {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
     )
-
-
-def test_a_step_without_a_valid_program_has_no_lines() -> None:
-    rows = from_console(
-        "(TaskRunner pid=1) step:1 - gen_code_i/format_score:0.000 - "
-        "gen_code_i/gen_code_i/avg_program_lines:0.000 - "
-        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
-        "(TaskRunner pid=1) step:2 - gen_code_i/format_score:0.500 - "
-        "gen_code_i/gen_code_i/avg_program_lines:6.000 - "
-        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
-    )
-    assert azr_series(rows, "lines") == [(2, 6.0)]
-    assert azr_series(rows, "valid_frac") == [(1, 0.0), (2, 0.5)]

@@ -1,18 +1,10 @@
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from scipy import stats
 
 from azr_population.analysis.changes import measured_changes
-from azr_population.runs.directory import RunDirectory
-
-Write = Callable[..., RunDirectory]
 
 
-def test_a_fall_on_sixty_answers_is_within_noise(write: Write, task: Any) -> None:
+def test_a_fall_on_sixty_answers_is_within_noise(write, task):
     # 27% and 25% of 60 answers, four at each of 15 tasks, as a demo of 20 steps has them.
     early = [1.0] * 3 + [0.5] * 2 + [0.0] * 9 + [0.05]
     late = [1.0] * 3 + [0.5] * 1 + [0.25] * 1 + [0.0] * 10
@@ -30,14 +22,14 @@ def test_a_fall_on_sixty_answers_is_within_noise(write: Write, task: Any) -> Non
     assert set(found) == {"solve_rate", "ast_nodes"}
 
 
-def test_validity_is_a_share_of_all_proposals(write: Write) -> None:
+def test_validity_is_a_share_of_all_proposals(write):
     rows = [{"step": step, "proposed": 48, "valid": 24 + 2 * step} for step in (1, 1, 5, 10)]
     found = measured_changes(write(config="", matches=rows), 10)["valid_frac"]
     assert (found.first, found.last) == (52 / 96, 44 / 48)
     assert 0.0 < found.difference.low < found.difference.mean < found.difference.high < 0.5
 
 
-def test_the_eval_is_paired_by_its_tasks(write: Write) -> None:
+def test_the_eval_is_paired_by_its_tasks(write):
     scores = {1: ([0.1, 0.5, 0.9], [0.3, 0.5, 0.7]), 10: ([1.0, 1.0, 1.0],) * 2}
     scores[20] = ([0.3, 0.6, 0.9], [0.3, 0.7, 1.0])
     rows = [
@@ -53,7 +45,7 @@ def test_the_eval_is_paired_by_its_tasks(write: Write) -> None:
     assert found.difference.high == pytest.approx(paired.high)
 
 
-def test_what_cannot_be_told_is_left_out(write: Write, task: Any) -> None:
+def test_what_cannot_be_told_is_left_out(write, task):
     assert measured_changes(write(config=""), 20) == {}
     whole = {"tasks": [task(1, solve_rate=0.5)], "matches": [{"step": 1, "proposed": 4}]}
     assert measured_changes(write(config="", **whole), 1) == {}

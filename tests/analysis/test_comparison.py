@@ -101,26 +101,6 @@ def test_unequal_evals_are_never_subtracted(tmp_path, changed):
     assert figures["difference"]["mean"] is None and figures["mean"] == pytest.approx(0.45)
 
 
-def test_one_seed_has_no_verdict(tmp_path):
-    first = write_arm(tmp_path / "a", [0.34])
-    other = write_arm(tmp_path / "b", [0.44])
-    compared = compare_arms([first, other])
-    test, _ = compared.against_first(row_of(compared, "eval/greedy"), 1)
-    assert test.low != test.low
-
-
-def test_unequal_seeds_are_counted_in_the_order_of_the_columns(tmp_path):
-    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
-    other = write_arm(tmp_path / "b", [0.44, 0.46])
-    compared = compare_arms([first, other])
-    test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
-    assert words == "higher" and test.counts == (2, 3)
-    console = Console(record=True, width=200, file=io.StringIO())
-    print_comparison(compared, console)
-    text = console.export_text()
-    assert text.index("a (n=3)") < text.index("b (n=2)") and "2 seeds against 3" in text
-
-
 def test_a_run_twice_counts_once(tmp_path):
     first = write_arm(tmp_path / "a", [0.34, 0.36])
     for copy in ("x", "y"):

@@ -1,11 +1,7 @@
 """Records with anything in the place of anything: the page shows what there is."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import yaml
@@ -16,13 +12,12 @@ from azr_population.analysis import html
 from azr_population.analysis.report import write_report
 from azr_population.cli import main
 from azr_population.errors import UserError
-from azr_population.runs.directory import RunDirectory
 
-ODD: tuple[Any, ...] = (None, 7, -3.5, "x", [], {}, [1, "a"], {"a": 1}, True, [[1]], "1", 1e300)
+ODD = (None, 7, -3.5, "x", [], {}, [1, "a"], {"a": 1}, True, [[1]], "1", 1e300)
 CONFIGS = ("seed: 1", "evolution: 3", "[1, 2]", "population: 4", "evolution: {fitness: [1]}")
 
 
-def damaged(value: Any, chance: random.Random, share: float) -> Any:
+def damaged(value, chance, share):
     if chance.random() < share:
         return chance.choice(ODD)
     if isinstance(value, dict):
@@ -32,9 +27,7 @@ def damaged(value: Any, chance: random.Random, share: float) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_damage_costs_no_more_than_what_it_hit(
-    write: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_damage_costs_no_more_than_what_it_hit(write, monkeypatch, seed):
     monkeypatch.setattr(html, "bundle", lambda: "")
     chance = random.Random(seed)
     share = (0.01, 0.05, 0.2)[seed % 3]

@@ -1,11 +1,6 @@
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Callable
 from math import comb
-from typing import Any
 
-import needs
 import numpy as np
 import pytest
 
@@ -13,11 +8,6 @@ from azr_population.analysis.derived import TASKS_PER_STEP, derived, placed_task
 from azr_population.analysis.figures import problem_space
 from azr_population.domains.code.complexity import SPACE, samples
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
-from azr_population.domains.space import Space
-from azr_population.runs.directory import RunDirectory
-
-Write = Callable[..., RunDirectory]
-Row = dict[str, Any]
 
 ADD = "def f(n):\n    return n + 1"
 ADD_MORE = "def f(n):\n    return n - 7"
@@ -26,7 +16,7 @@ SHOUT = "def f(s):\n    return s.upper()"
 
 
 @pytest.fixture(name="tasks")
-def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
+def tasks_fixture(task):
     """Two cells in step 1, one of them again in step 2, a third one in step 4."""
     return [
         task(1, ADD),
@@ -36,14 +26,14 @@ def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
     ]
 
 
-def series(run: RunDirectory, name: str, role: str = "teacher") -> list[tuple[int, float]]:
+def series(run, name, role="teacher"):
     values = (
         (step, metrics.get(f"{role}/{name}")) for step, metrics in sorted(derived(run).items())
     )
     return [(step, value) for step, value in values if value is not None]
 
 
-def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
+def test_a_cell_is_filled_once(write, tasks):
     run = write(tasks=tasks, metrics=[{"step": step} for step in (1, 2, 3, 4)])
     assert series(run, "coverage") == [(1, 2.0), (2, 2.0), (3, 2.0), (4, 3.0)]
     # So few tasks a step are all taken.
@@ -51,9 +41,7 @@ def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
     assert series(run, "cells_per_step") == []
 
 
-def test_more_tasks_alone_do_not_raise_coverage_per_task(
-    write: Write, task: Callable[..., Row]
-) -> None:
+def test_more_tasks_alone_do_not_raise_coverage_per_task(write, task):
     """Eight times the tasks from the same mixture: the same expected cells."""
     few = [task(1, ADD)] * (TASKS_PER_STEP - 3) + [
         *(task(1, SORT, inputs=["[2, 1]"], outputs=["[2]"]),),
@@ -69,7 +57,7 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(
     assert series(eight, "cells_per_step") == [(1, pytest.approx(3 - missed))]
 
 
-def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks: list[Row]) -> None:
+def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
     run = write(tasks=tasks)
     first = placed_tasks(run).drop_duplicates("cell")
     assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
@@ -80,13 +68,13 @@ def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks:
     assert "teacher_1" in page and "return n - 7" not in page
 
 
-def test_zero_valid_tasks(write: Write) -> None:
+def test_zero_valid_tasks(write):
     run = write(tasks=[], metrics=[{"step": 1, "teacher_0/mu": 1.0}, {"step": 2}])
     assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
     assert problem_space(run, 2)["missing"] and derived(write(name="nothing")) == {}
 
 
-def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
+def test_odd_tasks_are_left_out(write, task):
     odd = [
         *(task(1, "def f(:"), task(1, "x" * 30_000), {"step": 1}, {"program": ADD}),
         *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": None}),
@@ -97,7 +85,7 @@ def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
 @pytest.mark.parametrize(
     ("space", "wanted"), [(SPACE, "258cf0589c17df92"), (OF_PUZZLES, "9119643030c3dfcd")]
 )
-def test_the_cells_are_fixed(space: Space, wanted: str) -> None:
+def test_the_cells_are_fixed(space, wanted):
     """Whoever changes cells or descriptors changes what published coverage means."""
     shipped = np.load(space.centroids)
     assert shipped.shape == (space.cells, len(space.descriptors)) and shipped.dtype == np.float32
@@ -106,36 +94,23 @@ def test_the_cells_are_fixed(space: Space, wanted: str) -> None:
     assert hashlib.sha256(shipped.tobytes()).hexdigest()[:16] == wanted
 
 
-@pytest.mark.slow
-def test_the_shipped_centroids_come_from_the_command() -> None:
-    """Up to rounding, which differs between builds of the clustering: the same cells."""
-    needs.module("sklearn", "scikit-learn")
-    computed, shipped = SPACE.make_archive(), np.load(SPACE.centroids)
-    points = SPACE.scale(samples(SPACE.seed + 1, 5000))
-    near = [
-        np.linalg.norm(points[:, None] - cells[None], axis=2).argmin(axis=1)
-        for cells in (computed.astype(np.float64), shipped.astype(np.float64))
-    ]
-    assert (near[0] == near[1]).mean() > 0.9
-
-
-def test_cells_are_those_of_pyribs() -> None:
+def test_cells_are_those_of_pyribs():
     """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
     cells = SPACE.place(samples(17, 20_000).astype(np.float32))
     assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"
 
 
-def steps(count: int, students: int = 3) -> list[dict[str, Any]]:
+def steps(count, students=3):
     names = [*(f"student_{i}" for i in range(students)), "teacher_0", "teacher_1"]
     line = {f"{name}/mu": 25.0 for name in names}
     return [{"step": step, **line} for step in range(1, count + 1)]
 
 
-def birth(step: int, child: str, *parents: str) -> dict[str, Any]:
+def birth(step, child, *parents):
     return {"step": step, "child": child, "parents": list(parents), "operator": "clone"}
 
 
-def test_founders_are_strangers(write: Write) -> None:
+def test_founders_are_strangers(write):
     run = write(metrics=steps(2), lineage=[])
     assert (
         series(run, "related_pairs", "student")
@@ -145,7 +120,7 @@ def test_founders_are_strangers(write: Write) -> None:
     assert series(run, "ancestor_age", "student") == []
 
 
-def test_a_child_parts_from_its_parent_at_birth(write: Write) -> None:
+def test_a_child_parts_from_its_parent_at_birth(write):
     run = write(metrics=steps(4), lineage=[birth(2, "student_2", "student_0")])
     assert series(run, "related_pairs", "student") == [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 1 / 3)]
     assert series(run, "ancestor_age", "student") == [(2, 0.0), (3, 1.0), (4, 2.0)]
@@ -153,7 +128,7 @@ def test_a_child_parts_from_its_parent_at_birth(write: Write) -> None:
     assert series(run, "related_pairs", "teacher") == [(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)]
 
 
-def test_a_line_goes_on_through_the_place_of_a_dead_member(write: Write) -> None:
+def test_a_line_goes_on_through_the_place_of_a_dead_member(write):
     """student_1 carries on student_0, whose own place then goes to a stranger's child."""
     lineage = [birth(2, "student_1", "student_0"), birth(5, "student_0", "student_2")]
     run = write(metrics=steps(6), lineage=lineage)
@@ -161,7 +136,7 @@ def test_a_line_goes_on_through_the_place_of_a_dead_member(write: Write) -> None
     assert dict(series(run, "ancestor_age", "student"))[6] == 1.0
 
 
-def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write: Write) -> None:
+def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write):
     lineage = [birth(2, "student_1", "student_0"), birth(4, "student_2", "student_1", "student_2")]
     run = write(metrics=steps(6), lineage=lineage)
     # 0 and 1 parted in step 2, 1 and 2 in step 4, and 0 and 2 where 0 and 1 did.
@@ -169,14 +144,14 @@ def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write: Write) -
     assert dict(series(run, "descent_depth", "student"))[6] == (0 + 1 + 2) / 3
 
 
-def test_what_names_nobody_is_left_out(write: Write) -> None:
+def test_what_names_nobody_is_left_out(write):
     lineage = [birth(1, "student_9", "student_0"), birth(1, "student_1", "teacher_0")]
     run = write(metrics=steps(1), lineage=[*lineage, {"step": 1, "child": "student_1"}])
     assert series(run, "related_pairs", "student") == [(1, 0.0)]
     assert series(write(name="one", metrics=steps(1, students=1)), "related_pairs", "student") == []
 
 
-def test_founders_are_counted_while_anybody_descends_from_them(write: Write) -> None:
+def test_founders_are_counted_while_anybody_descends_from_them(write):
     lineage = [birth(2, "student_1", "student_0"), birth(4, "student_0", "student_1", "student_2")]
     run = write(metrics=steps(5), lineage=lineage)
     # Of 0, 1, 2 the second has no descendant from step 2 on; 0 lives on in 1, and in its own place.

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 
@@ -11,39 +9,39 @@ from azr_population.analysis import charts, html
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> <!-- ]]> \u2028"
 
 
-def chart(name: str = "a") -> charts.Chart:
+def chart(name="a"):
     return charts.intervals(
         pd.DataFrame({"label": [name], "mean": [0.123456], "low": 0.1, "high": 0.2, "sure": True})
     )
 
 
-def test_text_of_strangers_stays_text_in_figures_and_in_their_data() -> None:
+def test_text_of_strangers_stays_text_in_figures_and_in_their_data():
     figure = html.embed(chart(HOSTILE), HOSTILE, HOSTILE)
     assert figure.count("<script") == 1 == figure.count("</script>") and "<img" not in figure
     inside = re.search(r'<script type="application/json">(.*?)</script>', figure)
     assert inside and HOSTILE in json.dumps(json.loads(inside[1]), ensure_ascii=False)
 
 
-def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch):
     monkeypatch.setattr(html, "bundle", lambda: "BUNDLE")
     two = html.embed(chart(), "a") + html.embed(chart(), "b")
     assert html.page("crossplay.html.j2", "t", matrix=two, sentences=[]).count("BUNDLE") == 1
     assert "BUNDLE" not in html.page("crossplay.html.j2", "t", matrix="", sentences=[])
 
 
-def test_nothing_of_the_bundle_ends_its_element() -> None:
+def test_nothing_of_the_bundle_ends_its_element():
     bundle = html.bundle()
     assert len(bundle) < 1_500_000 and "</script" not in bundle.lower() and "<!--" not in bundle
 
 
-def test_data_is_packed_by_columns_with_five_digits() -> None:
+def test_data_is_packed_by_columns_with_five_digits():
     spec = {"datasets": {"d": [{"a": 0.1234567, "b": "x"}, {"a": float("nan"), "b": "x"}]}}
     packed = html.packed(spec)["datasets"]["d"]
     assert packed == {"a": [0.12346, None], "b": {"levels": ["x"], "codes": [0, 0]}}
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "x" * 5000, "\x1b[2J", "a\u202eb", "\r"])
-def test_text_is_cut_printable_and_can_be_encoded(text: str) -> None:
+def test_text_is_cut_printable_and_can_be_encoded(text):
     shown = html.cut(text)
     assert shown.isprintable() and len(shown.encode("utf-8")) < html.MAX_TEXT + 50
     assert html.cut("a\n\tb") == "a\n\tb"

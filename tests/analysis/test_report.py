@@ -4,10 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import pytest
 from refusals import refuses
@@ -19,12 +16,9 @@ from azr_population.analysis.report import closing, write_report
 from azr_population.domains.code.domain import Code
 from azr_population.runs import RunDirectory
 
-WriteRun = Callable[..., Path]
-MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
-
 
 @pytest.fixture(autouse=True)
-def small_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_bundle(monkeypatch):
     """Vega's script takes seconds to make; test_html.py looks at it."""
     monkeypatch.setattr(html, "bundle", lambda: "/* Vega */")
 
@@ -32,27 +26,27 @@ def small_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
 class Elements(HTMLParser):
     """What a parser makes of the page: tags with attributes, and all text."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = self.inside = ""
         self.scripts: list[str] = []
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         self.inside = tag
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self.inside = ""
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
         if self.inside == "script":
             self.scripts.append(data)
 
 
-def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
+def test_the_page_needs_nothing_else(write_run):
     run = write_run()
     path = write_report(run)
     page = path.read_text(encoding="utf-8")
@@ -68,7 +62,7 @@ def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
     assert "12 of 12 steps" in page
 
 
-def test_programs_cannot_become_elements(write_run: WriteRun, made_up_run: MakeRun) -> None:
+def test_programs_cannot_become_elements(write_run, made_up_run):
     run = made_up_run()
     attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='"
     for match in run["matches"]:
@@ -100,7 +94,7 @@ def test_programs_cannot_become_elements(write_run: WriteRun, made_up_run: MakeR
     assert attack in elements.text
 
 
-def test_only_the_pages_own_scripts_may_run(write_run: WriteRun) -> None:
+def test_only_the_pages_own_scripts_may_run(write_run):
     elements = Elements(write_report(write_run()).read_text(encoding="utf-8"))
     (policy,) = [
         attributes["content"] or ""
@@ -116,7 +110,7 @@ def test_only_the_pages_own_scripts_may_run(write_run: WriteRun) -> None:
     assert "eval" not in policy and policy.count("unsafe") == 1  # of styles
 
 
-def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run: MakeRun) -> None:
+def test_the_data_is_strict_json_even_with_nan(write_run, made_up_run):
     run = made_up_run()
     for step in run["metrics"]:
         step |= {"teacher/reward": float("nan"), "student_1/mu": float("inf")}
@@ -130,7 +124,7 @@ def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run:
 
 
 @pytest.mark.parametrize("missing", ["metrics", "matches", "lineage", "tasks", "environment"])
-def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str) -> None:
+def test_whatever_is_missing_the_rest_is_shown(write_run, missing):
     run = write_run()
     for path in run.glob(f"{missing}.*"):
         path.unlink()
@@ -138,7 +132,7 @@ def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str
     assert "config.yaml" in page
 
 
-def test_a_page_has_no_secrets_and_no_places_of_the_machine(write_run: WriteRun) -> None:
+def test_a_page_has_no_secrets_and_no_places_of_the_machine(write_run):
     run = write_run()
     (run / "config.yaml").write_text(
         "base: {path: /home/me/models/qwen}\nlogger: {api_key: S3CRET, url: 'https://u:S3CRET@x/y'}\n"
@@ -152,34 +146,7 @@ def test_a_page_has_no_secrets_and_no_places_of_the_machine(write_run: WriteRun)
     assert "max_answer_tokens: 77" in page and "qwen" in page and str(run.parent) not in page
 
 
-def test_a_run_that_only_just_started(write_run: WriteRun) -> None:
-    page = write_report(write_run({}, steps=20)).read_text(encoding="utf-8")
-    assert "0 of 20" in page
-
-
-@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
-def test_records_with_nothing_in_them_pass(
-    write_run: WriteRun, made_up_run: MakeRun, record: str
-) -> None:
-    run = made_up_run()
-    run[record] += [{}, {"step": 99}, {"step": None}]
-    write_report(write_run(run))
-
-
-def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
-    run = made_up_run()
-    run["tasks"] = []
-    for match in run["matches"]:
-        match |= {"valid": 0, "solve_rate": None}
-    for step in run["metrics"]:
-        for key in step:
-            if key.endswith(("valid_frac", "solve_rate", "ast_nodes")):
-                step[key] = 0.0 if key.endswith("valid_frac") else None
-    page = write_report(write_run(run)).read_text(encoding="utf-8")
-    assert "0%" in page
-
-
-def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) -> None:
+def test_the_page_may_be_written_elsewhere(write_run, tmp_path):
     run = write_run()
     assert write_report(run, tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert not (run / "report.html").exists()
@@ -187,9 +154,7 @@ def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) 
         write_report(run, tmp_path / "nowhere" / "page.html")
 
 
-def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
-    write_run: WriteRun, made_up_run: MakeRun
-) -> None:
+def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(write_run, made_up_run):
     run = made_up_run(steps=2)
     for step in run["metrics"]:
         for key in [key for key in step if key.startswith("reason/")]:
@@ -201,33 +166,8 @@ def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
     assert "6 unparsable" in closing(folder)["wrong"]
 
 
-def test_a_rating_that_is_anchored_is_not_drawn_as_a_curve_nor_is_a_loss(
-    write_run: WriteRun, made_up_run: MakeRun
-) -> None:
-    run = made_up_run()
-    for step in run["metrics"]:
-        step["student/mu"] = 25.0 + step["step"] / 1e6
-    elements = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
-    specs = [json.loads(text) for text in elements.scripts[:-2] if '"datasets"' in text]
-    titles = [a["aria-label"] for _, a in elements.tags if a.get("class") == "vega"]
-    (rating,) = [s for s, title in zip(specs, titles, strict=False) if title == "Rating mu"]
-    (lines,) = [d for d in rating["datasets"].values() if "series" in d]
-    thick = {
-        lines["series"]["levels"][code]
-        for code, value in zip(lines["series"]["codes"], _levels(lines["member"]), strict=True)
-        if value is None
-    }
-    assert "student" not in thick and "Loss" not in titles
-
-
-def _levels(column: Any) -> list[Any]:
-    return (
-        [column["levels"][code] for code in column["codes"]] if isinstance(column, dict) else column
-    )
-
-
 @pytest.mark.parametrize("apart", [True, False])
-def test_rates_that_evolve_are_shown_over_time(tmp_path: Path, apart: bool) -> None:
+def test_rates_that_evolve_are_shown_over_time(tmp_path, apart):
     run = RunDirectory(tmp_path / "run")
     run.create("seed: 1\n", {})
     rates = (1e-3, 1e-4 if apart else 1e-3)

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from azr_population.analysis import run_tables, task_cards
@@ -10,12 +6,12 @@ from azr_population.analysis.html import render
 from azr_population.domains.code.domain import Code
 
 
-def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member() -> None:
-    def step(kl: float | None, ess: float) -> dict[str, Any]:
+def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member():
+    def step(kl, ess):
         engine = {"mismatch_kl": kl, "ess": ess, "is_clip_frac": 0.001}
         return {f"student_0/engine/{k}": v for k, v in engine.items()} | {"teacher_0/updates": 0.0}
 
-    def rows_of(*steps: dict[str, Any]) -> list[dict[str, Any]]:
+    def rows_of(*steps):
         return run_tables.sampler_rows(tidy([{"step": i, **s} for i, s in enumerate(steps, 1)]))
 
     (row,) = rows_of(step(0.002, 0.98), step(0.004, 0.96))
@@ -25,20 +21,8 @@ def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member() -> None:
     assert rows_of({"teacher_0/updates": 0.0}) == rows_of() == []
 
 
-def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
-    counts = {"alive": 0, "judged": 0, "passed": 0}
-    others = {"operator": "layer_wise", **counts, "born": 5, "judged": 4, "passed": 3}
-    unknown = {"operator": "da<re", **counts, "born": 2, "judged": 1, "mean_rank": None}
-    credit = [unknown, others, {"operator": "x<y", **counts, "born": 1}]
-    page = render("evolution.html.j2", credit=credit, grace_period=8.0, born=[])
-    assert "x&lt;y" in page
-    assert page.count("<tr>") == 3
-    assert "da&lt;re" in page
-    assert '<td class="number">-</td>' in page
-
-
-def test_attempts_are_counted_by_verdict() -> None:
-    task: dict[str, Any] = {
+def test_attempts_are_counted_by_verdict():
+    task = {
         "type": "code_o",
         "answers": ["1", "2", None],
         "solved": [True, False, False],
@@ -52,7 +36,7 @@ def test_attempts_are_counted_by_verdict() -> None:
     assert task_cards.card(Code(), {})
 
 
-def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
+def test_who_was_born_at_the_last_step_has_played_nothing():
     played = {"reward": 0.25, "valid_frac": 0.5, "solve_rate": 0.75}
     metrics = [{"step": 9, **{f"student_{i}/{k}": v for i in (0, 1) for k, v in played.items()}}]
     births = [
@@ -68,7 +52,7 @@ def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
     assert 'student_1 <span class="unplayed">unplayed</span>' in page
 
 
-def test_totals_per_member() -> None:
+def test_totals_per_member():
     expected = {
         "teacher_0/generated_tokens": 300, "teacher_0/trained_tokens": 300,
         "student_0/generated_tokens": 100, "student_0/trained_tokens": 50,
@@ -89,7 +73,7 @@ def test_totals_per_member() -> None:
     assert run_tables.consumption(tidy([{"step": 1, "agent_0/reward": 1.0}]))["seconds"].sum() == 0
 
 
-def test_credit_is_what_the_run_noted_at_its_last_replacement() -> None:
+def test_credit_is_what_the_run_noted_at_its_last_replacement():
     lines = [
         {"step": 5, "evolution/dare/born": 1, "evolution/replaced": 2},
         {

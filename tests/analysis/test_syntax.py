@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import html
 import re
 
@@ -8,7 +6,7 @@ import pytest
 from azr_population.analysis.html import highlighted
 
 
-def test_words_are_marked_and_the_text_stays_the_same() -> None:
+def test_words_are_marked_and_the_text_stays_the_same():
     source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
     page = highlighted(source)
     assert '<span class="k">def</span> f(x)' in page
@@ -28,7 +26,7 @@ def test_words_are_marked_and_the_text_stays_the_same() -> None:
         'f"{x!r}<" + r"\\"',
     ],
 )
-def test_whatever_it_holds_it_is_text(source: str) -> None:
+def test_whatever_it_holds_it_is_text(source):
     page = highlighted(source)
     assert html.unescape(re.sub(r'<span class="[ksnc]">|</span>', "", page)) == source
     assert not re.search(r"<(?!/?span)", page)

@@ -4,7 +4,7 @@ import pytest
 
 from azr_population.analysis.statistics import interval
 from azr_population.bases import accept as acceptance
-from azr_population.bases.accept import TARGETS, accept, missed, print_table, share
+from azr_population.bases.accept import TARGETS, accept, missed, share
 from azr_population.bases.nano import nano_base_path
 from azr_population.bases.programs import digest, write_digests
 from azr_population.domains.code.task_types import TaskType
@@ -89,12 +89,6 @@ def test_missed_targets_are_named():
         ["code_o", "copied"],
         ["code_o", "greedy:"],
     ]
-
-
-def test_the_table_shows_figures_and_what_was_refused(capsys):
-    print_table({TaskType.CODE_O: GOOD}, TARGETS["short"], "base")
-    text = capsys.readouterr().out
-    assert "unparsable" in text and "10" in text and "missed" not in text
 
 
 def test_a_random_base_proposes_nothing_valid(base_folder):

@@ -1,13 +1,10 @@
 import json
-import os
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import huggingface_hub
 import pytest
 
-from azr_population.bases import base_command, warmup
+from azr_population.bases import base_command
 from azr_population.bases.programs import read_tasks
 from azr_population.cli import main
 
@@ -68,20 +65,6 @@ def test_a_base_without_a_chat_template(base_folder, tmp_path, capsys):
     assert "has no chat template" in capsys.readouterr().err
 
 
-def test_threads_wait_without_spinning(tmp_path):
-    words = ["base", "sft", str(tmp_path / "none"), "--out", str(tmp_path / "warm")]
-    variables = {**os.environ, "OMP_DISPLAY_ENV": "true"}
-    variables.pop("OMP_WAIT_POLICY", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "azr_population.cli", *words],
-        env=variables,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr
-
-
 def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
     @contextmanager
     def stopped_at_once(received, notify):
@@ -93,26 +76,6 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
     assert main(["base", "sft", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
     assert "the same command goes on" in (out / "README.md").read_text()
     assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
-
-
-def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, monkeypatch, capsys):
-    lists, save = [], warmup._save
-
-    @contextmanager
-    def requests(received, notify):
-        lists.append(received)
-        yield
-
-    def stopped_while_saving(*rest):
-        lists[0].append(2)
-        save(*rest)
-
-    monkeypatch.setattr(base_command, "stop_requests", requests)
-    monkeypatch.setattr(warmup, "_save", stopped_while_saving)
-    words = ["--out", str(tmp_path / "warm"), "--tokens", "500", "--threads", "1"]
-    assert main(["base", "sft", str(base_folder), *words]) == 0
-    output = capsys.readouterr().out
-    assert "is warmed up" in output and "the same command" not in output
 
 
 @pytest.mark.parametrize("action", ["sft", "validate"])

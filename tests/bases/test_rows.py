@@ -30,17 +30,6 @@ def test_what_prompts_share_comes_once_and_completions_alone_are_learned(tokeniz
     assert set(document.weights.tolist()) == {0.0, SOLVE_WEIGHT}
 
 
-def test_equal_prompts_leave_their_last_token_to_every_branch(tokenizer):
-    group = DemonstrationSet(
-        "propose", (Demonstration("ab", "x"), Demonstration("ab", "y")), ("x", "y")
-    )
-    document = encode_group(group, tokenizer)
-    words = tokenizer.convert_ids_to_tokens(document.ids)
-    assert words[:4] == ["<|im_start|>", "a", "b", "<|im_end|>"]
-    assert words[4:] == ["<|im_start|>", "x", "<|im_end|>", "<|im_start|>", "y", "<|im_end|>"]
-    assert document.weights.tolist() == [0.0] * 5 + [1.0, 1.0, 0.0, 1.0, 1.0]
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
     model = make_model(attn_implementation=attention)

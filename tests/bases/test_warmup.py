@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -62,35 +61,6 @@ def test_stopped_it_goes_on_from_its_state(model, tokenizer, tmp_path, base_fold
     assert last.steps > 10 and last.tokens >= 60_000 and not unfinished(tmp_path)
     assert last.chunk > first.chunk
     assert json.loads((tmp_path / "warmup.json").read_text())["steps"] == last.steps
-
-
-def test_what_the_base_was_warmed_up_on_before_is_kept(model, tokenizer, tmp_path):
-    before = {digest("def f(a):\n    return a - 12345")}
-    stops = iter([False, True])
-    settings = replace(SHORT, seed=2)
-    warm_up(model, tokenizer, tmp_path, settings, (), before, lambda: next(stops), str)
-    assert before < read_digests(tmp_path)
-
-
-def test_what_is_longer_than_a_row_is_counted_and_a_format_without_rows_refused(
-    model, tokenizer, tmp_path
-):
-    stops = iter([False, True])
-    lines = []
-    settings = replace(SHORT, length=300)
-    some = warm_up(
-        model, tokenizer, tmp_path, settings, stopping=lambda: next(stops), log=lines.append
-    )
-    assert "were longer than a row of 300 tokens and left out" in lines[-1]
-    assert some.too_long > 0 and some.demonstrations > 0
-    with refuses("--prompt-format"):
-        warm_up(
-            model.float(),
-            tokenizer,
-            tmp_path / "chat",
-            replace(SHORT, format="chat", length=100),
-            log=str,
-        )
 
 
 def test_another_setting_or_a_damaged_state_is_refused(model, tokenizer, tmp_path, base_folder):

@@ -1,7 +1,5 @@
 """Tokens a second inside AZR are counted over all steps of both sides."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,7 @@ from azr_population.runs import RunDirectory
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "azr_step.py"
 
 
-def run(path: Path, *steps: tuple[dict[str, float], float]) -> str:
+def run(path, *steps):
     """A run with these tokens by role and seconds a step."""
     directory = RunDirectory(path)
     directory.create("seed: 1\n", {})
@@ -21,7 +19,7 @@ def run(path: Path, *steps: tuple[dict[str, float], float]) -> str:
     return str(path)
 
 
-def test_the_ratio_is_of_all_tokens_to_all_seconds(tmp_path: Path) -> None:
+def test_the_ratio_is_of_all_tokens_to_all_seconds(tmp_path):
     together = run(tmp_path / "4t4s", ({"teacher": 60, "student": 20}, 4), ({"teacher": 40}, 2))
     alone = [run(tmp_path / "a", ({"agent": 10}, 1)), run(tmp_path / "b", ({"agent": 20}, 5))]
     command = [sys.executable, str(SCRIPT), together, *alone]

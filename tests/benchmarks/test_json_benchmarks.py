@@ -1,12 +1,9 @@
 """The benchmarks that write JSON, in a shape that a CPU runs in seconds."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-def result(tmp_path: Path, script: str, *words: str) -> dict[str, Any]:
+def result(tmp_path, script, *words):
     """What the script wrote."""
     path = tmp_path / "result.json"
     command = [sys.executable, str(FOLDER / script), *words, "--json", str(path)]
@@ -25,7 +22,7 @@ def result(tmp_path: Path, script: str, *words: str) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
-def test_rollouts_are_compared_in_one_run(tmp_path: Path) -> None:
+def test_rollouts_are_compared_in_one_run(tmp_path):
     words = "--shape nano --cases 4x16x8 --members 1 2 --rounds 1"
     told = result(tmp_path, "rollouts.py", *words.split())
     assert [(row["case"], row["members"]) for row in told["rows"]] == [
@@ -39,13 +36,13 @@ def test_rollouts_are_compared_in_one_run(tmp_path: Path) -> None:
     assert (told["push_seconds"] is None) == (told["vllm"] is False)
 
 
-def gpu(tmp_path: Path, *words: str) -> dict[str, Any]:
+def gpu(tmp_path, *words):
     small = "--shape small --device cpu --rows 16 --prompt 12 --tokens 4 --rank 2 --repeats 1"
     return result(tmp_path, "gpu.py", *small.split(), "--longest", "96", *words)
 
 
 @pytest.mark.timeout(900)
-def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> None:
+def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path):
     found = gpu(tmp_path)
     parts = {name: part for name, part in found.items() if isinstance(part, dict)}
     parts.pop("arguments")
@@ -66,9 +63,7 @@ def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> No
     assert found["calls"]["two to nine"]["equal rows"] == 1.0
 
 
-def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes_on(tmp_path):
     # No row has fewer tokens than none.
     found = gpu(tmp_path, "--parts", "memory,bank", "--longest", "-5")
     assert "failed" in found["memory"] and found["memory"]["base"]["by arithmetic"] > 0
@@ -77,7 +72,7 @@ def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes
     assert "stopped" in late["bank"] and "left out" in late["step"]
 
 
-def test_a_steps_scale_is_worked_out_without_a_gpu(tmp_path: Path) -> None:
+def test_a_steps_scale_is_worked_out_without_a_gpu(tmp_path):
     found = result(tmp_path, "scale.py", "--count")
     steps = {(row["command"], row["tail"], row["calls"]): row for row in found["steps"]}
     assert len(steps) == 30

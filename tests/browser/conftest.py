@@ -4,13 +4,8 @@ Needs playwright (`pip install playwright`) and a Chromium: the one that the var
 CHROMIUM names, one on the PATH, or playwright's own.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import needs
 import pytest
@@ -24,7 +19,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def browser():
     """Headless Chromium, driven by playwright."""
     sync = needs.module("playwright.sync_api", "-e '.[browser]'")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -42,11 +37,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(tmp_path_factory):
     """The pages looked at, by name."""
     folder = tmp_path_factory.mktemp("pages")
 
-    def report(name: str, **options: Any) -> Path:
+    def report(name, **options):
         steps = options.get("steps", 12)
         return write_report(write_run(folder / name, make_run(**options), steps=steps))
 
@@ -71,16 +66,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]:
+def opened(browser, pages):
     """Opens a page by name at a width and colour scheme; its `complaints` are checked at the end.
 
     Complaints are errors and warnings in the console, uncaught exceptions, and requests for
     anything but the file itself.
     """
     contexts = []
-    complaints: list[str] = []
+    complaints = []
 
-    def open_page(name: str, width: int = 1280, scheme: str = "light") -> Any:
+    def open_page(name, width=1280, scheme="light"):
         height = 844 if width < 600 else 900
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=width < 600

@@ -1,21 +1,15 @@
 """The pages in a real browser: nothing is cut, charts are drawn, can be read, chosen and saved."""
 
-from __future__ import annotations
-
 import csv
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-Opened = Callable[..., Any]
 WIDTHS = (390, 1280)
 DRAWN = ("8t8s", "single", "comparison")
 
 
-def figure(page: Any, title: str) -> Any:
+def figure(page, title):
     """The figure of that title, scrolled to and drawn."""
     locator = page.locator("figure", has=page.locator(f'[aria-label="{title}"]')).first
     locator.scroll_into_view_if_needed()
@@ -23,16 +17,14 @@ def figure(page: Any, title: str) -> Any:
     return locator
 
 
-def test_the_largest_page_is_small(pages: dict[str, Path]) -> None:
+def test_the_largest_page_is_small(pages):
     assert pages["8t8s"].stat().st_size < 5_000_000
 
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_wider_than_the_screen(
-    opened: Opened, name: str, width: int, scheme: str
-) -> None:
+def test_nothing_is_wider_than_the_screen(opened, name, width, scheme):
     page = opened(name, width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     wide = page.evaluate(
@@ -46,7 +38,7 @@ def test_nothing_is_wider_than_the_screen(
 
 
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
-def test_figures_can_be_saved(opened: Opened, name: str) -> None:
+def test_figures_can_be_saved(opened, name):
     chart = figure(opened(name), "Solve rate")
     with chart.page.expect_download() as download:
         chart.get_by_role("button", name="SVG").click()
@@ -61,7 +53,7 @@ def test_figures_can_be_saved(opened: Opened, name: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
-def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: int) -> None:
+def test_pointing_at_a_chart_shows_its_values(opened, name, width):
     chart = figure(opened(name, width), "Solve rate")
     chart.locator("svg.marks").hover()
     tip = chart.page.locator("#vg-tooltip-element.visible")
@@ -71,7 +63,7 @@ def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: 
     assert box["x"] >= 0 and box["x"] + box["width"] <= width
 
 
-def test_a_picked_member_stands_out(opened: Opened) -> None:
+def test_a_picked_member_stands_out(opened):
     page = opened("8t8s")
     chart = figure(page, "Solve rate")
     strong = chart.locator("path[stroke-width='2.25']")
@@ -80,7 +72,7 @@ def test_a_picked_member_stands_out(opened: Opened) -> None:
     strong.nth(before).wait_for(state="attached")
 
 
-def test_the_map_goes_back_in_time(opened: Opened) -> None:
+def test_the_map_goes_back_in_time(opened):
     page = opened("8t8s")
     page.locator("#space").scroll_into_view_if_needed()
     page.locator("#space svg.marks").first.wait_for()
@@ -91,14 +83,14 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
     assert 0 < filled.count() < now
 
 
-def test_a_page_without_a_step_opens(opened: Opened) -> None:
+def test_a_page_without_a_step_opens(opened):
     page = opened("begun", 390)
     assert "Incomplete: 0 of" in page.inner_text("header")
     assert "No member was replaced" in page.inner_text("#family-tree")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_answer_and_its_intervals_are_in_the_first_screen(opened: Opened, width: int) -> None:
+def test_the_answer_and_its_intervals_are_in_the_first_screen(opened, width):
     page = opened("comparison", width)
     answer = page.locator("p.answer").first.bounding_box()
     chart = page.locator("#answer figure").first.bounding_box()
@@ -106,6 +98,6 @@ def test_the_answer_and_its_intervals_are_in_the_first_screen(opened: Opened, wi
     assert chart["y"] < page.viewport_size["height"]
 
 
-def test_every_figure_has_words_for_who_cannot_see_it(opened: Opened) -> None:
+def test_every_figure_has_words_for_who_cannot_see_it(opened):
     for name in DRAWN:
         assert opened(name).locator(".vega:not([aria-label]), .vega[aria-label='']").count() == 0

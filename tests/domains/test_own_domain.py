@@ -1,12 +1,9 @@
 """A domain from a file outside the package, through a real run, its records and its pages."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
 
-import pytest
 from refusals import refuses
 
 from azr_population import registry
@@ -17,9 +14,7 @@ from azr_population.registry import trust
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_a_domain_of_ones_own_is_played_recorded_and_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     run = tmp_path / "sums"
     settings = ["population=1t1s", "population.batch_size=24", "run.steps=2", f"run.dir={run}"]
@@ -62,7 +57,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
     assert "arithmetic" in sys.modules
 
 
-def test_what_is_no_domain_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_domain_is_refused(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     trust(["arithmetic.Sums", "arithmetic.Arithmetic"])
     with refuses("task.domain"):

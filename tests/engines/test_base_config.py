@@ -1,7 +1,5 @@
 """Bases as transformers 4 and 5 write them, under whichever of the two is installed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

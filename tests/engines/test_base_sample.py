@@ -65,16 +65,6 @@ def test_a_score_that_is_no_number_is_refused(folder, model, tokenizer):
         check_sample(folder, model, tokenizer)
 
 
-def test_a_folder_without_a_sample_is_taken_as_it_is(tmp_path, model, tokenizer):
-    check_sample(tmp_path, model, tokenizer)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_nano_base_has_a_sample_and_passes_it_when_loaded(dtype):
-    assert (nano_base_path() / FILE).is_file()
-    load_base(nano_base_path(), dtype, "cpu")
-
-
 def test_load_base_checks(tmp_path):
     for file in nano_base_path().iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())

@@ -44,7 +44,7 @@ def test_the_same_prompts_draw_the_same_on_any_number_of_ranks(engine):
     slots = [row // 4 % 3 for row in range(16)]
     by_ranks = []
     for ranks in (1, 2, 4, 8):
-        rows: list = [None] * 16
+        rows = [None] * 16
         for hand in partition_rows([3] * 16, slots, ranks, [tuple(prompt) for prompt in prompts]):
             written = rollout.generate(
                 [prompts[row] for row in hand], [slots[row] for row in hand], Sampling(10), 3, hand

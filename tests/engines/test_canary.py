@@ -104,14 +104,6 @@ def test_outside_of_float32_a_large_difference_is_told_and_a_swap_is_refused(pai
         canary.check(rollout, learner, range(3))
 
 
-def test_twins_are_not_taken_for_each_other(pair):
-    learner, rollout, canary = pair
-    learner.write(1, learner.read(0))
-    for slot in range(3):
-        rollout.push(slot, learner.read(slot))
-    canary.check(rollout, learner, range(3))
-
-
 def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
     """The order of a step: sleep, score or update, wake, push, canary, and then tokens."""
     learner, rollout, canary = pair

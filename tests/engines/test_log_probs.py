@@ -1,7 +1,5 @@
 """Log-probabilities of rows of several members are those of each row by itself."""
 
-from __future__ import annotations
-
 import torch
 
 from azr_population.config.schema import LearnerConfig
@@ -11,7 +9,7 @@ from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
 
-def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> TorchLearner:
+def learner(micro_batch_tokens=100, checkpointing=False):
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
@@ -38,7 +36,7 @@ RESPONSES = [[11, 12], [13, 14, 15], [], [16]]
 SLOTS = [2, 0, 1, 2]
 
 
-def test_rows_in_one_batch_are_as_rows_alone() -> None:
+def test_rows_in_one_batch_are_as_rows_alone():
     trained = learner()
     together, entropies = trained.log_probs(PROMPTS, RESPONSES, SLOTS)
     for row in range(4):
@@ -56,10 +54,10 @@ def test_rows_in_one_batch_are_as_rows_alone() -> None:
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(together, alone, strict=True))
 
 
-def test_gradient_checkpointing_changes_no_update() -> None:
+def test_gradient_checkpointing_changes_no_update():
     plain, saving = learner(), learner(checkpointing=True)
     chosen, _ = plain.log_probs(PROMPTS, RESPONSES, SLOTS)
-    samples: dict[int, list[TrainingSample]] = {0: [], 1: [], 2: []}
+    samples = {0: [], 1: [], 2: []}
     for row in (0, 1, 3):
         completion = Completion(
             SLOTS[row], tuple(PROMPTS[row]), tuple(RESPONSES[row]), tuple(chosen[row].tolist()),

@@ -16,6 +16,6 @@ def test_lion_steps_by_the_sign_of_its_mean_and_decays_weights():
     assert weight[0].item() == pytest.approx(0.85 * 0.95 - 0.1)
 
 
-def test_moments_are_counted_not_known() -> None:
+def test_moments_are_counted_not_known():
     assert moments("adamw") == ("AdamW", 2)
     assert moments("lion") == ("Lion", 1)

@@ -1,7 +1,5 @@
 """Two processes that share the base out train the members that whole bases train, bit for bit."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +19,7 @@ SCRIPT = Path(__file__).with_name("sharded_rank.py")
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> None:
+def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path):
     subprocess.run([sys.executable, str(SCRIPT), str(tmp_path)], check=True)
     results = torch.load(tmp_path / "results.pt", weights_only=False)
     # Without checkpointing, with it, and with it for long pieces only, which not all ranks have.
@@ -39,11 +37,11 @@ def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("key", ["shard_base", "offload"])
-def test_a_sampler_on_the_learners_own_base_is_refused(key: str) -> None:
+def test_a_sampler_on_the_learners_own_base_is_refused(key):
     with refuses(key):
         check_base_placement(LearnerConfig(**{key: True}), None, RolloutSettings("torch"), "cuda")
 
 
-def test_a_model_without_blocks_is_refused() -> None:
+def test_a_model_without_blocks_is_refused():
     with pytest.raises(UserError, match="Linear"):
         shard_base(torch.nn.Linear(2, 2), "cpu")

@@ -1,6 +1,5 @@
 """A prompt that is computed once for all its completions changes nothing but rounding."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -123,19 +122,3 @@ def test_an_update_is_the_one_without(another_engine):
     assert plain["tokens"] == shared["tokens"]
     for name in ("loss", "entropy", "grad_norm"):
         assert shared[name] == pytest.approx(plain[name], rel=1e-4, abs=1e-6)
-
-
-def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine):
-    rows = {}
-    for share in (False, True):
-        engine = another_engine(share_prefix=share)
-        (group,) = engine.generate(["a longer prompt"], [0], Sampling(4, n=8), 5)
-        layer = engine.model.model.layers[0].input_layernorm
-        seen = rows[share] = []
-        layer.register_forward_hook(
-            lambda module, given, output, seen=seen: seen.append(given[0].shape[:2].numel())
-        )
-        engine.update(
-            {0: [TrainingSample(replace(row), 1.0) for row in group]}, {0: Hyperparameters(1e-3)}
-        )
-    assert sum(rows[True]) < 0.5 * sum(rows[False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ ROWS, WIDTH = 3, 12
 COLUMNS = torch.arange(2, WIDTH - 1)
 
 
-def batch() -> tuple[torch.Tensor, ...]:
+def batch():
     """Three rows of different lengths, of which some tokens are wanted."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(2, 38, (ROWS, WIDTH), generator=generator)
@@ -27,9 +26,7 @@ def batch() -> tuple[torch.Tensor, ...]:
     return ids, mask, COLUMNS, wanted & (mask[:, COLUMNS + 1] == 1)
 
 
-def scored(
-    engine: Any, weights: torch.Tensor, temperature: float = 1.0
-) -> tuple[torch.Tensor, ...]:
+def scored(engine, weights, temperature=1.0):
     """Both results, and the gradient of a member under a weighted sum of the first."""
     with engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
         chosen, entropies = token_log_probs(
@@ -70,7 +67,7 @@ def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkey
 class Peak(TorchDispatchMode):
     """The most bytes that tensors made inside held at one time."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.now = self.most = 0
         self._known: set[int] = set()
@@ -82,7 +79,7 @@ class Peak(TorchDispatchMode):
                 self._count(tensor.untyped_storage())
         return made
 
-    def _count(self, storage: Any) -> None:
+    def _count(self, storage):
         key, size = storage._cdata, storage.nbytes()
         if key in self._known:
             return
@@ -91,7 +88,7 @@ class Peak(TorchDispatchMode):
         self.most = max(self.most, self.now)
         weakref.finalize(storage, self._freed, key, size)
 
-    def _freed(self, key: int, size: int) -> None:
+    def _freed(self, key, size):
         self._known.discard(key)
         self.now -= size
 

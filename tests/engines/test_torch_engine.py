@@ -5,7 +5,7 @@ import torch
 from refusals import refuses
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings, check_learner, text_engine
+from azr_population.engines.assembly import check_learner
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.errors import UserError
@@ -87,13 +87,6 @@ def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_
     assert metrics[0] == metrics[1]
 
 
-def test_on_policy_log_ratios_are_nil(engine):
-    samples = samples_of(engine, 2, 1.0, -1.0)
-    metrics = engine.update({2: samples}, RATES)[2]
-    assert metrics["approx_kl"] == pytest.approx(0, abs=1e-6)
-    assert metrics["clip_frac"] == 0
-
-
 def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
     engine = another_engine(max_grad_norm=1e-3)
     samples = samples_of(engine, 0, -50.0, 50.0)
@@ -120,12 +113,6 @@ def test_a_non_finite_gradient_is_not_applied(engine):
     samples = samples_of(engine, 0, float("inf"))
     metrics = engine.update({0: samples}, RATES)
     assert metrics[0]["updates"] == 0
-    assert same(before, factors(engine, 0))
-
-
-def test_a_member_without_samples_is_left_alone(engine):
-    before = factors(engine, 0)
-    assert engine.update({0: []}, RATES) == {0: {"updates": 0.0, "tokens": 0.0}}
     assert same(before, factors(engine, 0))
 
 
@@ -156,17 +143,6 @@ def test_a_base_folder_that_does_not_load_is_named(tmp_path):
         load_base(tmp_path / "nowhere", "float32", "cpu")
     with refuses("base.path"):
         load_base(tmp_path, "float32", "cpu")
-
-
-def test_an_engine_from_a_folder(engine, model, tmp_path):
-    model.save_pretrained(tmp_path)
-    engine.tokenizer.save_pretrained(tmp_path)
-    generator = torch.Generator().manual_seed(5)
-    settings = EngineSettings(str(tmp_path), ("a", "b", "c"), engine.bank.spec)
-    loaded = text_engine(settings, [generator] * 3)
-    for slot in range(3):
-        loaded.write(slot, engine.read(slot))
-    assert sampled(engine, 2) == sampled(loaded, 2)
 
 
 def unclipped(ratio, advantages, clip_ratio):

@@ -41,13 +41,6 @@ def test_a_row_draws_the_same_in_every_batch(probs):
         assert tokens == [batch[row].item() for batch in rows]
 
 
-def test_generators_may_come_in_any_order(probs):
-    seeds = {row: 7 * row for row in range(len(probs))}
-    turned = dict(reversed(generators(seeds).items()))
-    expected = BatchedDraws(unused)(probs.clone(), generators(seeds))
-    assert BatchedDraws(unused)(probs.clone(), turned).equal(expected)
-
-
 def test_rows_without_a_seed_are_drawn_by_vllm(probs):
     seeds = {1: 5, 4: 6}
     draws = BatchedDraws(lambda probs, generators, *options: torch.full((len(probs),), -1))

@@ -7,10 +7,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.assembly import (
-    check_engine,
-    check_rollout,
-)
+from azr_population.engines.assembly import check_rollout
 from azr_population.engines.rollouts import RolloutSettings, VllmKind
 from azr_population.errors import UserError
 
@@ -76,11 +73,6 @@ def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, reason):
         VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
     assert reason in str(error.value) and "engine.rollout=torch" in str(error.value)
     assert "\n" not in str(error.value) and "further" not in str(error.value)
-
-
-def test_several_processes_need_ray(monkeypatch):
-    with refuses("engine"):
-        check_engine("torch", 2)
 
 
 def test_vllms_share_of_a_gpu_is_its_own_in_every_version(monkeypatch):

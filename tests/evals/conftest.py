@@ -1,7 +1,5 @@
 """A run of three members."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

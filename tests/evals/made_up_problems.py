@@ -1,7 +1,5 @@
 """Problems of our own in the formats of the benchmarks, and adapters on the nano base."""
 
-from __future__ import annotations
-
 import json
 
 import torch

@@ -1,7 +1,5 @@
 """The benchmarks' files: where they lie, their formats, and what is damaged."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """LiveCodeBench's format, both kinds, on problems of our own."""
 
-from __future__ import annotations
-
 import pytest
 from made_up_problems import CONTEST_ROWS, write_jsonl
 

@@ -1,7 +1,5 @@
 """Solutions that know nothing and forge what is told of their outputs; outputs that are many."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

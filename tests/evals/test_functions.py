@@ -1,7 +1,5 @@
 """The judge of functions. Problems of no dataset: evalplus's special rules are for its own."""
 
-from __future__ import annotations
-
 import pytest
 from refusals import refuses
 
@@ -118,19 +116,6 @@ def test_base_is_told_apart_where_plus_does_not_end(judge):
     stuck = "def f(x):\n    while x == -3: pass\n    return 2 * x"
     assert reasons(judge(DOUBLE, stuck)) == [(False, True, "timeout")]
     assert reasons(judge(DOUBLE, "while True: pass")) == [(False, False, "timeout")]
-
-
-@pytest.mark.slow
-def test_a_slow_canonical_solution_gives_solutions_its_time(monkeypatch):
-    """The sandbox has no true clock, so its time is known by the limit that was enough."""
-    limits = "azr_population.evals.grading.functions.CANONICAL_SECONDS"
-    slow = problem("def f(x):\n    return sum(i * i for i in range(40_000_000)) + x", [[1]])
-    monkeypatch.setattr(limits, (1.0, 16.0))
-    with FunctionJudge(1, min_seconds=1.0) as judge:
-        assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
-    monkeypatch.setattr(limits, (1.0,))
-    with FunctionJudge(1) as judge, refuses("own/f"):
-        judge.judge([(slow, slow.canonical)])
 
 
 def test_a_canonical_solution_that_fails_is_an_error(judge):

@@ -1,7 +1,5 @@
 """That verdicts are right, on the benchmarks' own data: `BENCHMARK_DATA=DIR` or `AZR_HOME`."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 

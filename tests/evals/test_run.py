@@ -1,7 +1,5 @@
 """`azr-population benchmark` from targets to the table, on problems of our own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

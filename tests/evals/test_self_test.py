@@ -1,7 +1,5 @@
 """A grader that is broken in one way or another gets as far as no completion."""
 
-from __future__ import annotations
-
 import needs
 import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl

@@ -1,7 +1,5 @@
 """Servers that hang, refuse, are busy or send too much: one line in bounded time, and going on."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Who is asked, and loading them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -44,11 +42,6 @@ def test_one_target(played, tmp_path):
         find_target(str(played / "student_7"))
 
 
-def test_a_peft_folder_and_a_base(tmp_path):
-    assert names(adapter(tmp_path / "mine")) == ["base", "mine"]
-    assert names(BASE) == ["base"]
-
-
 def test_what_cannot_be_asked(tmp_path, played):
     with refuses(str(tmp_path)):
         find_targets(tmp_path)
@@ -73,11 +66,6 @@ def test_a_base_that_is_not_here_or_another_one(tmp_path, played):
     (played / "environment.json").write_text(json.dumps({"base": "0123456789ab"}))
     with refuses("0123456789ab"):
         find_targets(played)
-
-
-def test_an_adapter_that_does_not_fit_is_named(tmp_path):
-    with refuses("mine"):
-        load_rollout(find_targets(adapter(tmp_path / "mine", width=99)))
 
 
 def test_adapters_of_one_shape_and_the_base_are_one_batch(played):

@@ -4,10 +4,9 @@ import csv
 import json
 
 import pytest
-from refusals import refuses
 
 from azr_population.cli import main
-from azr_population.measuring.stored import engine_for, stored_config, stored_members
+from azr_population.measuring.stored import stored_members
 from azr_population.runs import RunDirectory
 
 
@@ -55,14 +54,6 @@ def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
     assert "has no snapshot at a multiple of 3" in capsys.readouterr().err
     assert main(["eval", str(tmp_path)]) == 2
     assert "no run at" in capsys.readouterr().err
-
-
-def test_a_base_that_is_not_made_yet_names_the_command(stored_run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = RunDirectory(stored_run)
-    config = stored_config(run, ["base.name=smollm2", "base.path=./bases/smollm2"])
-    with refuses("azr-population base smollm2"), engine_for(config, run):
-        pass
 
 
 def test_stored_members_have_the_ratings_of_their_step(stored_run):

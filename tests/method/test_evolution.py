@@ -1,7 +1,5 @@
 """Replacement as a run does it, without an engine: adapters are never looked at; and credit."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -39,12 +37,6 @@ class Nursery:
         self.asked.append((replacement.victim.name, recipe, seed))
         eps = 2 * recipe["inherited"].get("full_gaussian.eps", 0.1)
         return Breeding("full_gaussian", {"eps": eps}, {"full_gaussian.eps": eps})
-
-
-def test_nobody_is_replaced_between_the_intervals():
-    evolved, nursery = evolution(), Nursery()
-    assert evolved.replace(1, rated(), nursery) == [] == nursery.asked
-    assert evolved.metrics(1, 0) == {"evolution/replaced": 0}
 
 
 def test_the_recipe_holds_what_the_run_was_told():
@@ -105,16 +97,10 @@ def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
     assert replaced == pytest.approx({name: after[name] for name in replaced})
 
 
-def test_without_births_no_rating_moves():
-    roster = rated()
-    before = roster.to_json()
-    assert evolution().replace(1, roster, Nursery()) == [] and roster.to_json() == before
-
-
 INF = math.inf
 
 
-def lived() -> OperatorCredit:
+def lived():
     """Four births: dare's children at 5 and 15 in the place of a; layer_wise's at 5 and 10."""
     credit = OperatorCredit()
     credit.score_children(5, {"a": 1.0, "b": -INF, "c": 9.0})
@@ -127,7 +113,7 @@ def lived() -> OperatorCredit:
     return credit
 
 
-def test_children_are_counted_and_judged_once() -> None:
+def test_children_are_counted_and_judged_once():
     summary = lived().summary(20)
     assert summary["dare"] == {
         "born": 2,
@@ -155,7 +141,7 @@ def test_children_are_counted_and_judged_once() -> None:
     }
 
 
-def test_nothing_is_said_of_what_nobody_knows() -> None:
+def test_nothing_is_said_of_what_nobody_knows():
     credit = OperatorCredit()
     assert credit.summary(3) == {}
     credit.birth(3, "dare", "a", "c", -INF)
@@ -165,7 +151,7 @@ def test_nothing_is_said_of_what_nobody_knows() -> None:
     assert credit.summary(6)["dare"]["gain_over_victim"] is None
 
 
-def test_it_survives_a_checkpoint() -> None:
+def test_it_survives_a_checkpoint():
     credit = lived()
     again = OperatorCredit(json.loads(json.dumps(credit.to_json(), allow_nan=False)))
     for each in (credit, again):
@@ -175,7 +161,7 @@ def test_it_survives_a_checkpoint() -> None:
     assert again.to_json() == credit.to_json()
 
 
-def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives() -> None:
+def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives():
     credit = OperatorCredit()
     credit.birth(5, "dare", "a", "c", 1.0)
     credit.score_children(10, {"a": 3.0, "b": 1.0, "c": 2.0}, grace_period=10)

@@ -1,21 +1,16 @@
 """The evals: who takes them, when, with how many samples; and what scores say of members."""
 
-import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import torch
 from refusals import refuses
 
-from azr_population.config.load import load_config
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.hosts.local.run import _self_play, make_callbacks
+from azr_population.hosts.local.run import make_callbacks
 from azr_population.method.held_out_eval import (
     SELF_PROPOSED,
     HeldOutEval,
-    held_out_eval,
     pass_at,
     reliability,
     self_proposed_eval,
@@ -144,16 +139,6 @@ def test_strata_have_means_of_their_own(play, held_out, config):
     assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics
 
 
-def test_arms_of_one_seed_draw_alike_by_role_and_place(play, held_out, config):
-    student = play([0.5] * 8).population.roster["student_0"]
-    config.population.teachers = config.population.students = 0
-    agent = play([0.5]).population.roster["agent_0"]
-    assert student.rng_key == agent.rng_key == "student_0"
-    assert (
-        held_out._seed(student, 1, 1) == held_out._seed(agent, 1, 1) != held_out._seed(agent, 1, 2)
-    )
-
-
 def test_programs_of_the_exam_are_no_tasks(play, populations):
     proposed = Task(TaskType.CODE_O, "def f(a):\n    return a + 7  # held out", ("3",), ("10",))
     game = play([1.0] * 4, HeldOutEval([proposed], 1, 1))
@@ -164,45 +149,6 @@ def test_programs_of_the_exam_are_no_tasks(play, populations):
     metrics = game.play_step().metrics
     refused = metrics["reason/held_out"]
     assert 0 < refused < 24 and metrics["eval/near_copies"] == 24 - refused
-
-
-def test_the_same_numbers_give_the_same_scores(play, held_out, config):
-    game = play([1.0] * 4 + [0.5] * 4)
-    assert scores_of(held_out, game, ["student_1"]) == scores_of(held_out, game, ["student_1"])
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_base_scores_the_same_in_every_layout():
-    """Twenty streams of 1, 2, 4 and 8 members that are all the base: means within binomial error,
-    where one shared stream once gave 21.1%, 18.9% and 19.6%."""
-    config = load_config(
-        [
-            "population=8t8s",
-            "task.types=[code_o,code_i]",
-            "eval.tasks_per_type=6",
-            "eval.samples=2",
-        ]
-    )
-    torch.set_num_threads(1)
-    with _self_play(config) as (game, _):
-        students = game.population.roster.students
-        held_out = held_out_eval(config.eval, config.task)
-        means, tasks = {}, len(held_out.tasks)
-        for size in (1, 2, 4, 8):
-            scores = [
-                score
-                for seed in range(20)
-                for student in students[:size]
-                for scores in [held_out.solve_rates(game.context, student, seed, 1)]
-                for score in scores
-            ]
-            means[size] = sum(scores) / len(scores)
-    for size, mean in means.items():
-        # Half of the held_out's tasks are sampled, twice each; the rest is exact.
-        error = math.sqrt(mean * (1 - mean) / (20 * size * tasks)) / 2
-        pooled = math.hypot(error, error / math.sqrt(8 / size))
-        assert abs(mean - means[8]) < 3.5 * pooled, means
 
 
 @pytest.fixture
@@ -265,7 +211,7 @@ def test_students_sit_it_beside_the_exam(wanted, contexts):
     assert game.held_out.is_copy(self_proposed.tasks[0].program)
 
 
-def test_reliability_and_spread_are_those_of_a_known_table() -> None:
+def test_reliability_and_spread_are_those_of_a_known_table():
     # Means .75, .5, .25: a mean square of 1/4. Residuals' squares add up to 5/6, for 6 degrees of
     # freedom.
     table = [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]
@@ -274,21 +220,7 @@ def test_reliability_and_spread_are_those_of_a_known_table() -> None:
     assert spread == pytest.approx(((0.25 - 5 / 36) / 4) ** 0.5)
 
 
-def test_members_of_one_skill_have_no_reliability_and_those_that_differ_have() -> None:
-    generator = np.random.default_rng(1)
-    hard = generator.uniform(0.2, 0.8, 2000)
-    alike, unlike = (
-        [(generator.uniform(size=2000) < hard + shift).tolist() for shift in shifts]
-        for shifts in ([0.0] * 4, [-0.06, -0.02, 0.02, 0.06])
-    )
-    noisy, reliable = reliability(alike), reliability(unlike)
-    assert noisy and noisy[0] < 0.6
-    assert reliable and reliable[0] > 0.85
-    # The sample's sd of those shifts is .0516.
-    assert reliable[1] == pytest.approx(0.0516, abs=0.02)
-
-
-def test_where_there_is_no_telling_there_is_no_number() -> None:
+def test_where_there_is_no_telling_there_is_no_number():
     assert reliability([]) is reliability([[1.0, 0.0]]) is reliability([[1.0], [0.0]]) is None
     assert reliability([[1.0, 0.0], [1.0]]) is None
     assert reliability([[1.0, 0.0], [0.0, 1.0]]) is None

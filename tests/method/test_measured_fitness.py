@@ -53,12 +53,6 @@ def test_the_validation_exam_shares_no_program_with_the_reported_one():
     assert [task.program[-1] for task in held_out.tasks] == ["2", "4"]
 
 
-def test_its_programs_are_held_out_too(play, config, four):
-    game, guarded = play([1.0] * 8), play([1.0] * 8, validation=HeldOutEval(tasks(7), 1, 1))
-    assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
-    assert not game.held_out.is_copy("def f(a):\n    return a + 7")
-
-
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
     config.evolution.fitness = "validation_eval"
     validation = HeldOutEval(tasks(*range(2, 102)), 2, 5)

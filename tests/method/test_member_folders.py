@@ -11,7 +11,7 @@ from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, Pop
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.method.member_folders import export_members, keep_best, write_snapshot
+from azr_population.method.member_folders import export_members, keep_best
 from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.runs import RunDirectory
@@ -75,14 +75,6 @@ def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
     exec(code, loaded := {})
     assert loaded["model"].peft_config["default"].r == 4
     assert loaded["tokenizer"].decode(loaded["tokenizer"]("<PO>")["input_ids"]) == "<PO>"
-
-
-def test_a_snapshot_is_that_of_its_step(run, adapter):
-    population = population_of(1, 1)
-    population.step = 3
-    write_snapshot(population, lambda slot: adapter, run, BASE)
-    text = (run.snapshots / "step_3" / "teacher_0" / "README.md").read_text()
-    assert "- name: teacher_0, after step 3" in text
 
 
 @pytest.mark.parametrize(

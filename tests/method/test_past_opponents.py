@@ -1,8 +1,5 @@
 """Past opponents: who gets which tasks, who is paid, who is not trained or rated."""
 
-from __future__ import annotations
-
-import numpy as np
 import pytest
 
 from azr_population.method.past_opponents import PastOpponents
@@ -68,14 +65,3 @@ def test_past_opponents_are_neither_trained_nor_rated(game, tmp_path):
     assert [match["proposed"] for match in records.matches] == [6, 6]
     assert [match["teacher_wins"] for match in records.matches] == [0, 0]
     assert records.metrics["student/solve_rate"] == 1.0
-
-
-def test_all_earlier_students_are_drawn(game, tmp_path):
-    game.play_step()
-    for step in (1, 2, 3):
-        store(game, tmp_path, step)
-    opponents = {
-        game.callbacks[-1].assign_past_opponent([], 4, np.random.default_rng(seed))
-        for seed in range(40)
-    }
-    assert opponents == {"student_1@1", "student_1@2", "student_1@3"}

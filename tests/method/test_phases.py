@@ -4,14 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.domains.code.task_types import ParsedProposal, TaskType
-from azr_population.domains.code.validity import HeldOutPrograms
+from azr_population.domains.code.task_types import TaskType
 from azr_population.method import phases
 from azr_population.method.training import attempts, choose_attempts, proposals, samples
-from azr_population.referee import Referee, RefereeSettings
 
 
 def credited(rows, config):
@@ -56,11 +53,6 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
         counts[match.student.name] += len(chosen)
     assert set(counts.values()) == {12} and len(counts) == students
     assert set(samples) == set(range(teachers + students))
-
-
-def test_rows_are_spread_over_the_task_types(play, config):
-    rows = played(play, config, [1.0, 1.0], 1, 1)
-    assert Counter(row.type for row in rows) == {type: 4 for type in TaskType}
 
 
 def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, config):
@@ -142,27 +134,6 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
             if sample.completion is answer.completion
         }
         assert signs <= {(True, True), (False, False)}
-
-
-def test_the_hidden_inputs_of_a_function_must_be_literals():
-    shown = tuple(str(n) for n in range(4))
-    proposals_ = [
-        ParsedProposal(type, "def f(x): return [x] and 3 if callable(x) else [x, 1]", inputs)
-        for type, inputs in (
-            (TaskType.CODE_F, shown),
-            (TaskType.CODE_F, (*shown, "2 + 3")),
-            (TaskType.CODE_F, (*shown, "lambda: 0")),
-            (TaskType.CODE_O, ("lambda: 0",)),
-        )
-    ]
-    with Referee(RefereeSettings(workers=1)) as referee:
-        verdicts = Code().judge(proposals_, referee, TaskConfig())
-    assert [v if isinstance(v, str) else "ok" for v in verdicts] == [
-        "ok",
-        "ok",
-        "not_literal",
-        "ok",
-    ]
 
 
 @pytest.mark.parametrize("baseline", ["positive_only", "positive_only_weighted"])
@@ -249,17 +220,3 @@ def test_a_fault_of_the_machine_ends_the_step(play, config):
     game.context = replace(game.context, domain=Full())
     with pytest.raises(OSError):
         game.play_step()
-
-
-def test_a_proposal_with_text_in_an_f_string_is_an_ordinary_one(play, config, monkeypatch):
-    config.population.teachers = config.population.students = 1
-    game = play([1.0, 1.0], held_out=None)
-    game.held_out = HeldOutPrograms(["def f(a):\n    return f'{a} pears'"])
-    program = "def f(a):\n    return f'{a} apples'"
-    text = f"```python\n{program}\n```\n" + "".join(f"```input\n{i}\n```\n" for i in range(6))
-    monkeypatch.setattr(game.context.engine, "_propose", lambda prompt, number, good: text)
-    game.population.begin_step(1)
-    rows = phases.propose(game.context, game.population, config.task, config.engine)
-    phases.verify(rows, game.context, config.task, game.held_out)
-    assert {(row.reason, row.near_copy) for row in rows} == {("ok", True)}
-    assert all(row.measures["ast_nodes"] > 0 for row in rows)

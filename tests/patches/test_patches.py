@@ -1,7 +1,5 @@
 """Patches replace what they were written for, refuse anything else, and can be undone."""
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap
@@ -40,7 +38,7 @@ def upstream(tmp_path, monkeypatch):
     return upstream_under_test
 
 
-def patch(name: str, path: str, make, **more) -> Patch:
+def patch(name, path, make, **more):
     symbol = f"upstream_under_test:{path}"
     expected = digest("upstream_under_test", more.get("source_of", (path,)))
     return Patch(name, symbol, expected, "tests it", make, upstream="upstream 1.0", **more)

@@ -1,7 +1,5 @@
 """A referee for the tests here, which may import the corpora that lie beside them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

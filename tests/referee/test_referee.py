@@ -1,7 +1,5 @@
 """What the referee says about ordinary programs and answers."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import replace
@@ -64,13 +62,6 @@ def test_reasons(referee, source, text, reason):
     assert (execution.valid, execution.outputs, execution.reason) == (False, (), reason)
 
 
-def test_details_of_errors(referee):
-    assert check(referee, "def f(x): return 1 / x", "0").detail == (
-        "ZeroDivisionError: division by zero"
-    )
-    assert "'os'" in check(referee, "import os\ndef f(x): return 1", "0").detail
-
-
 def test_no_input_is_no_program(referee):
     assert check(referee, PLUS_ONE).reason is Reason.BAD_INPUT
 
@@ -78,31 +69,6 @@ def test_no_input_is_no_program(referee):
 def test_imports_go_before_the_program(referee):
     execution = check(referee, "def f(x): return math.floor(x)", "2.5", imports=("import math",))
     assert execution.outputs == ("2",)
-
-
-def test_nothing_passes_from_one_execution_to_the_next(referee):
-    counts = (
-        "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)",
-        "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n",
-        "def f(x):\n    f.n = getattr(f, 'n', 0) + 1\n    return f.n",
-        "import functools\n@functools.lru_cache\ndef g(x): return []\n"
-        "def f(x):\n    g(x).append(1)\n    return len(g(x))",
-    )
-    for source in counts:
-        assert check(referee, source, "5", "5", "5").outputs == ("1", "1", "1")
-    mutated = check(referee, "def f(x):\n    x.append(9)\n    return x", "[1]", "[1]")
-    assert mutated.outputs == ("[1, 9]", "[1, 9]")
-    judged = referee.judge(
-        [
-            Question(
-                "code_i",
-                "def f(x):\n    x.append(9)\n    return len(x)",
-                ("[1]",),
-                answers=("[1]", "[2]", "[]"),
-            )
-        ]
-    )[0]
-    assert [grade.solved for grade in judged.grades] == [True, True, False]
 
 
 def test_a_child_per_call_lets_nothing_pass_at_all():

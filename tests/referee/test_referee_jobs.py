@@ -1,7 +1,5 @@
 """Which calls go where, and what a report makes of them; no process is started."""
 
-from __future__ import annotations
-
 import pytest
 
 from azr_population.referee import Reason, RefereeSettings
@@ -16,21 +14,21 @@ CHECK = (Call(wire.LITERAL, "1"), Call(wire.LITERAL, "2"))
 BOTH = tuple(call._replace(again=again) for again in (False, True) for call in CHECK)
 
 
-def task(number: int = 0, calls: tuple[Call, ...] = BOTH, required: int = 4, **more) -> PendingWork:
+def task(number=0, calls=BOTH, required=4, **more):
     return PendingWork(
         number, SandboxWork("def f(x): return x", calls, required_calls=required), **more
     )
 
 
-def frames(*statuses: int) -> bytes:
+def frames(*statuses):
     return b"".join(wire.FRAME.pack(n, status, 1) + b"1" for n, status in enumerate(statuses))
 
 
-def report(*statuses: int, end: int = wire.END_DONE, code: int = 0) -> Report:
+def report(*statuses, end=wire.END_DONE, code=0):
     return Report(end, code, 10, frames(*statuses))
 
 
-def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> WorkSchedule:
+def waiting(*tasks, workers=1, **settings):
     queue = WorkSchedule(RefereeSettings(**settings), workers)
     for each in tasks:
         queue.add(each)
@@ -116,8 +114,7 @@ def test_what_did_not_end_in_company_is_made_again():
 
 
 @pytest.mark.parametrize(
-    "data",
-    [frames(0, 0, 0), b"x", wire.FRAME.pack(1, 0, 1) + b"1", frames(0) + frames(0)],
+    "data", [frames(0, 0, 0), b"x", wire.FRAME.pack(1, 0, 1) + b"1", frames(0) + frames(0)]
 )
 def test_frames_that_are_not_ours_make_no_outcome(data):
     work = task(calls=CHECK)

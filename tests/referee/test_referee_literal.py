@@ -1,7 +1,5 @@
 """The literal reader agrees with Python's own on literals, and is bounded on everything."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import gc
@@ -193,7 +191,7 @@ def test_bounds_of_writing():
     for value in ("a" * 9, [0] * 4, {1: [2, 3, 4]}, 10**10):
         with pytest.raises(TooLarge):
             write(value, max_chars=10)
-    deep: list[object] = []
+    deep = []
     for _ in range(65):
         deep = [deep]
     with pytest.raises(TooLarge):

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -119,19 +117,6 @@ def test_a_malformed_line_is_named_and_the_rest_goes_on(referee, line, says):
     assert (broken["valid"], broken["reason"], broken["line"]) == (False, "malformed", 2)
     assert broken["detail"].startswith("line 2: ") and says in broken["detail"]
     assert broken["id"] == (9 if type(line) is dict else None)
-
-
-@pytest.mark.parametrize("gold", ["[1,2]", " [1, 2]", "[0x1, 2,]"])
-def test_gold_outputs_count_by_their_value(referee, gold):
-    line = {"id": 1, "type": "code_f", "inputs": ["1"], "outputs": [gold], "answers": ["def f(x): return [x, 2]"]}  # fmt: skip
-    (verdict,) = judge(referee, line)
-    assert (verdict["valid"], verdict["solved"]) == (True, [True])
-
-
-def test_gold_outputs_that_are_no_literals_are_malformed(referee):
-    line = {"id": 1, "type": "code_f", "inputs": ["1"], "outputs": ["f(1)"], "answers": ["def f(x): return 1"]}  # fmt: skip
-    (verdict,) = judge(referee, line)
-    assert (verdict["valid"], verdict["reason"]) == (False, "malformed")
 
 
 def test_blank_lines_and_a_missing_last_newline(referee):
@@ -268,17 +253,3 @@ def test_it_takes_less_than_200_megabytes_for_any_input(text):
     done = subprocess.run([sys.executable, "-c", MEMORY], input=text, capture_output=True)
     assert done.stdout.count(b"\n") == max(text.count(b"\n"), 1)
     assert int(done.stderr) < 200
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_hundred_thousand_lines_are_all_answered_in_order(tmp_path):
-    lines = ({**GOOD, "id": n, "input": str(n), "answers": [str(n), "-1"]} for n in range(100_000))
-    (tmp_path / "in").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        assert subprocess.run([*COMMAND], stdin=source, stdout=sink).returncode == 0
-    with (tmp_path / "out").open() as verdicts:
-        for n, line in enumerate(verdicts):
-            verdict = json.loads(line)
-            assert (verdict["id"], verdict["solved"]) == (n, [True, False])
-    assert n == 99_999

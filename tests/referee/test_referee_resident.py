@@ -1,20 +1,12 @@
 """The child that stays: what it does for plain programs, how it ends, and who takes over."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 
 import pytest
 
-from azr_population.referee import (
-    Program,
-    Question,
-    Reason,
-    Referee,
-    RefereeSettings,
-)
+from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import child, wire
 
@@ -37,11 +29,11 @@ def jobs(monkeypatch):
     return sent
 
 
-def constant(n: int) -> Program:
+def constant(n):
     return Program(f"def f(x): return {n}", ("0",))
 
 
-def residents(referee: Referee) -> set[int]:
+def residents(referee):
     """The children of the workers that have done something."""
     verdicts = set()
     for worker in referee._workers:
@@ -148,7 +140,7 @@ def test_whoever_is_killed_while_waiting_is_replaced(share):
 def test_a_child_that_is_too_slow_to_read_its_job_answers_for_no_other():
     """As on a busy machine: its job is still in the socket, where the next child would read it."""
 
-    def question(n: int) -> Question:
+    def question(n):
         answers = (f"def f(x): return {n} + x", "def f(x): return 0", f"def f(y): return y + {n}")
         return Question("code_f", f"def f(x): return x + {n}", ("1", "2", "3"), answers=answers)
 

@@ -1,7 +1,5 @@
 """The filter, run instruction by instruction for both machines."""
 
-from __future__ import annotations
-
 import platform
 import struct
 
@@ -11,13 +9,7 @@ from azr_population.referee.sandbox import kernel, seccomp
 from azr_population.referee.sandbox.seccomp import MACHINES, NUMBERS, number
 
 
-def decide(
-    machine: str,
-    call: int,
-    arguments: tuple[int, ...] = (),
-    arch: int | None = None,
-    resident: bool = False,
-) -> int:
+def decide(machine, call, arguments=(), arch=None, resident=False):
     """What the filter answers: a classic BPF interpreter for the instructions that it uses."""
     data = struct.pack(
         "=IIQ6Q",

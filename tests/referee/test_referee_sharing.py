@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -107,7 +105,7 @@ def test_a_name_may_be_long_and_a_jump_far():
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 
-def program_questions() -> list[Question]:
+def program_questions():
     texts = [source for _, source in {**NAKED, **WALLED}.values()]
     honest = [f"def f(x): return [x] * {n}" for n in range(len(texts) + 20)]
     mixed = [source for pair in zip(honest, texts, strict=False) for source in pair]

@@ -1,7 +1,5 @@
 """A short soak; the long one is `benchmarks/referee_soak.py`."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

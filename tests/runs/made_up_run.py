@@ -1,10 +1,7 @@
 """Records of a made-up run, in the shape that the training loop writes. No test is in here."""
 
-from __future__ import annotations
-
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 HOSTILE = "def f(x):\n    return '</script><img onerror=alert(1) src=x>' # <b>&amp; \u2028 ]]>"
@@ -14,14 +11,7 @@ VERDICTS = {"refused": "boolean", "valid": "ok", "solved": "solved", "failed": "
 Run = dict[str, list[dict[str, Any]]]
 
 
-def make_run(
-    steps: int = 12,
-    teachers: int = 4,
-    students: int = 4,
-    seed: int = 3,
-    tasks: int = 3,
-    evolving: bool = False,
-) -> Run:
+def make_run(steps=12, teachers=4, students=4, seed=3, tasks=3, evolving=False):
     """All records of a run; (0, 0) is the single agent.
 
     Every fifth step replaces one student, or if `evolving` the worst quarter of either role.
@@ -33,7 +23,7 @@ def make_run(
     mu = dict.fromkeys(names, 25.0)
     sigma = dict.fromkeys(names, 25 / 3)
     generation = dict.fromkeys(names, 0)
-    run: Run = {"metrics": [], "matches": [], "lineage": [], "tasks": [], "completions": []}
+    run = {"metrics": [], "matches": [], "lineage": [], "tasks": [], "completions": []}
     for step in range(1, steps + 1):
         order = chance.sample(range(students), students)
         for t in range(min(teachers, students)):
@@ -61,9 +51,7 @@ def make_run(
     return run
 
 
-def write_run(
-    folder: Path, run: Run | None = None, steps: int = 12, config: str | None = None
-) -> Path:
+def write_run(folder, run=None, steps=12, config=None):
     """Writes records as a run directory and returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     text = f"seed: 1\npopulation: {{name: 4t4s, teachers: 4}}\nrun: {{steps: {steps}}}\n"
@@ -74,7 +62,7 @@ def write_run(
     return folder
 
 
-def _completion(step: int, member: str, verdict: str) -> dict[str, Any]:
+def _completion(step, member, verdict):
     return {
         "step": step,
         "phase": "propose" if verdict in ("refused", "valid") else "solve",
@@ -92,9 +80,7 @@ def _completion(step: int, member: str, verdict: str) -> dict[str, Any]:
     }
 
 
-def _match(
-    step: int, teacher: str, student: str, mu: dict[str, float], chance: random.Random
-) -> dict[str, Any]:
+def _match(step, teacher, student, mu, chance):
     before = mu[teacher], mu[student]
     # Low numbers teach better and high numbers learn better, so that the table has a pattern.
     skill = 0.35 + 0.05 * int(student[-1]) - 0.04 * int(teacher[-1])
@@ -121,14 +107,7 @@ def _match(
     }
 
 
-def _birth(
-    step: int,
-    child: str,
-    generation: int,
-    parents: list[str],
-    operator: str,
-    fitness: dict[str, Any],
-) -> dict[str, Any]:
+def _birth(step, child, generation, parents, operator, fitness):
     return {
         "step": step,
         "child": child,
@@ -143,14 +122,7 @@ def _birth(
     }
 
 
-def _births(
-    step: int,
-    role: str,
-    size: int,
-    mu: dict[str, float],
-    generation: dict[str, int],
-    chance: random.Random,
-) -> list[dict[str, Any]]:
+def _births(step, role, size, mu, generation, chance):
     ranked = sorted((f"{role}_{i}" for i in range(size)), key=lambda name: mu[name])
     born = []
     for child in ranked[: max(1, size // 4)]:
@@ -164,7 +136,7 @@ def _births(
     return born
 
 
-def _program(step: int, i: int, chance: random.Random) -> str:
+def _program(step, i, chance):
     """Programs that grow with the steps, of a few kinds."""
     if i % 7 == 1:
         return HOSTILE
@@ -175,7 +147,7 @@ def _program(step: int, i: int, chance: random.Random) -> str:
     return "def f(x):\n    " + "\n    ".join(lines) + f"\n    return len(x) * {step} + {i}"
 
 
-def _task(step: int, i: int, teacher: str, student: str, chance: random.Random) -> dict[str, Any]:
+def _task(step, i, teacher, student, chance):
     solved = [chance.random() < 0.4 for _ in range(4)]
     type = TYPES[i % 3]
     program = _program(step, i, chance)
@@ -200,15 +172,8 @@ def _task(step: int, i: int, teacher: str, student: str, chance: random.Random) 
     }
 
 
-def _metrics(
-    step: int,
-    names: list[str],
-    mu: dict[str, float],
-    sigma: dict[str, float],
-    generation: dict[str, int],
-    chance: random.Random,
-) -> dict[str, Any]:
-    def proposing() -> dict[str, Any]:
+def _metrics(step, names, mu, sigma, generation, chance):
+    def proposing():
         return {
             "valid_frac": 0.8,
             "unique_frac": 0.97,
@@ -226,7 +191,7 @@ def _metrics(
             "entropy": 0.9,
         }
 
-    def solving() -> dict[str, Any]:
+    def solving():
         return {
             "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02),
             "parsed_frac": 0.9,

@@ -136,15 +136,6 @@ def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(tmp_
         assert lines_of(run.path) == states[11]
 
 
-def test_other_records_are_not_bounded(tmp_path, monkeypatch):
-    monkeypatch.setitem(directory.BOUNDED, "completions", 1)
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
-    for step in (1, 2):
-        run.append("tasks", [{"step": step}])
-    assert [path.name for path in run.path.glob("tasks*")] == ["tasks.jsonl"]
-
-
 def test_a_fork_takes_the_older_lines_along(tmp_path, monkeypatch):
     monkeypatch.setitem(directory.BOUNDED, "completions", 20)
     runs = [RunDirectory(tmp_path / name) for name in "ab"]

@@ -1,7 +1,6 @@
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.validity import REFUSALS
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
-from azr_population.printable import printable
 from azr_population.referee import Reason
 from azr_population.runs.meanings import MEANINGS, meaning
 
@@ -17,8 +16,3 @@ def test_a_completion_that_was_cut_off_says_so():
     assert meaning("unparsable", False).endswith(" (cut off by the limit of tokens)")
     assert meaning("unparsable") == meaning("unparsable", None) == MEANINGS["unparsable"]
     assert meaning("<b>", False) == ""
-
-
-def test_what_cannot_be_printed_is_written_out():
-    assert printable("a\tb\n\x1b[1m\x85\u2028é€") == "a\tb\n\\x1b[1m\\x85\\u2028é€"
-    assert printable(3) == "3" and printable("\ud800\U000e0041") == "\\ud800\\U000e0041"

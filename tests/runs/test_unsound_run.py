@@ -98,25 +98,6 @@ def test_pipes_are_not_waited_for(run, capsys, name):
     assert name in refused(capsys, "resume", run, "run.steps=3")
 
 
-@pytest.mark.parametrize(
-    ("record", "change"),
-    [
-        ("metrics", {"teacher/reward": {}}),
-        ("metrics", {"<b>/mu": "<b>"}),
-        ("completions", {"verdict": None, "reason": None, "prompt": None, "reward": "<b>"}),
-        ("tasks", {"program": 3}),
-        ("lineage", {"fitness": True}),
-        ("lineage", {"options": [[1]]}),
-    ],
-)
-def test_lines_of_another_shape_hurt_nobody(run, record, change):
-    file = run / f"{record}.jsonl"
-    complete = {"step": 2, "child": "student_0", "operator": "dare", "parents": []}
-    line = json.loads(file.read_text().splitlines()[-1]) if record != "lineage" else complete
-    file.write_text(file.read_text() + json.dumps({**line, **change}) + "\n")
-    assert main(["report", str(run)]) == 0
-
-
 @pytest.mark.parametrize("key", ["roster"])
 def test_a_state_that_lacks_something(run, capsys, key):
     edit_state(run, lambda state: state.pop(key))
@@ -187,16 +168,6 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
     assert main(["resume", str(run), "run.steps=2"]) == 0
     assert members_digest(run / "members") == digest
     assert main(["resume", str(run), "run.steps=3"]) == 0
-
-
-def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
-    def gone(*_):
-        os.stat("/nowhere/page.html")
-
-    monkeypatch.setattr("azr_population.analysis.report.write_report", gone)
-    message = refused(capsys, "resume", run, "run.steps=3")
-    assert "azr-population: /nowhere/page.html: No such file or directory; " in message
-    assert "cannot be written" not in message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
@@ -388,15 +359,6 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
         check(*ray)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     check(*ray)  # Its nodes have memory of their own.
-
-
-def test_a_strangers_run_on_a_ray_that_is_not_there(run, capsys, monkeypatch):
-    text = (run / "config.yaml").read_text()
-    assert text.count("  name: torch\n") == 1
-    (run / "config.yaml").write_text(text.replace("  name: torch\n", "  name: ray\n"))
-    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: None)
-    message = refused(capsys, "resume", run, "run.steps=3")
-    assert "engine=ray needs ray and verl; install" in message
 
 
 @pytest.mark.parametrize("fault", ["init", "import"])

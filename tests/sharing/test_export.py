@@ -1,6 +1,5 @@
 """`azr-population export`: each format is read back by its own reader."""
 
-import csv
 import json
 
 import pytest
@@ -48,13 +47,6 @@ def test_tasks_that_make_no_table_are_refused(run, tmp_path):
     out = tmp_path / "out"
     assert main(["export", str(run.path), "--to", "parquet", "--out", str(out)]) == 2
     assert not out.exists()
-
-
-def test_figures_are_a_long_table(run, tmp_path):
-    with (export(run, tmp_path, "csv") / "metrics.csv").open() as file:
-        rows = {row["name"]: row["value"] for row in csv.DictReader(file)}
-    assert rows["teacher/valid_frac"] == "0.5"
-    assert rows["time/step"] == "2.0"
 
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):

@@ -1,15 +1,11 @@
 """Every known way in which vLLM serves something else without a word, provoked and caught."""
 
-import dataclasses
-
 import pytest
 import torch
-from refusals import refuses
 
 from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
 from azr_population.weights import peft_folder
-from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import peft_tensors, save_adapter
 
 pytestmark = pytest.mark.slow
@@ -76,19 +72,6 @@ def test_an_adapter_that_was_dropped_for_another(pair):
         pair.rollout._requests.pop(slot)
     for number in list(pair.rollout.llm.llm_engine.list_loras()):
         pair.rollout.llm.llm_engine.remove_lora(number)
-
-
-def test_a_rank_above_the_engines(pair):
-    adapter = pair.loud(10)
-    spec = LoraSpec(rank=16, alpha=32.0)
-    wide = dataclasses.replace(adapter, spec=spec, factors={
-        name: type(both)(torch.cat([both.A, both.A]), torch.cat([both.B, both.B], dim=1))
-        for name, both in adapter.factors.items()
-    })  # fmt: skip
-    before = pair.rollout._requests[1]
-    with refuses("16"):
-        pair.rollout.push(1, wide)
-    assert 1 not in pair.rollout._requests and before.lora_int_id
 
 
 def test_a_self_test_leaves_the_members_as_they_are(pair):

@@ -1,9 +1,6 @@
 """Random adapters, and the dense float64 updates that operators are held against."""
 
-from __future__ import annotations
-
 import torch
-from torch import Tensor
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
@@ -11,14 +8,8 @@ SHAPES = {"q_proj": (24, 20), "k_proj": (12, 20), "up_proj": (40, 20), "down_pro
 
 
 def random_adapter(
-    seed: int,
-    rank: int = 4,
-    alpha: float = 8.0,
-    dtype: torch.dtype = torch.float32,
-    shapes: dict[str, tuple[int, int]] = SHAPES,
-    true_rank: int | None = None,
-    gauge_condition: float = 1.0,
-) -> Adapter:
+    seed, rank=4, alpha=8.0, dtype=torch.float32, shapes=SHAPES, true_rank=None, gauge_condition=1.0
+):
     """dW has singular values from 1 down to 0.1 (`true_rank` of them, then zeros); the factors
     are then mixed by a random matrix of the given condition number."""
     generator = torch.Generator().manual_seed(seed)
@@ -46,25 +37,25 @@ def random_adapter(
     return Adapter(LoraSpec(rank, alpha, tuple(shapes)), factors)
 
 
-def dense(adapter: Adapter, name: str) -> Tensor:
+def dense(adapter, name):
     """B A in float64, [out, in]."""
     pair = adapter.factors[name]
     return pair.B.double() @ pair.A.double()
 
 
-def relative_error(actual: Tensor, expected: Tensor) -> float:
+def relative_error(actual, expected):
     """Frobenius norm of the difference over that of the expected."""
     size = expected.norm()
     return float((actual - expected).norm() / (size if size > 0 else 1.0))
 
 
-def truncated(matrix: Tensor, rank: int) -> Tensor:
+def truncated(matrix, rank):
     """The best approximation of that rank."""
     U, S, Vt = torch.linalg.svd(matrix, full_matrices=False)
     return U[:, :rank] * S[:rank] @ Vt[:rank]
 
 
-def same(first: Adapter, second: Adapter) -> bool:
+def same(first, second):
     """Whether all factors are equal, bit for bit."""
     return first.factors.keys() == second.factors.keys() and all(
         torch.equal(pair.A, second.factors[name].A) and torch.equal(pair.B, second.factors[name].B)
@@ -72,5 +63,5 @@ def same(first: Adapter, second: Adapter) -> bool:
     )
 
 
-def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+def _normal(rows, columns, generator):
     return torch.randn(rows, columns, dtype=torch.float64, generator=generator)

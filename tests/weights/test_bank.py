@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable
-from pathlib import Path
 
 import peft
 import pytest
@@ -20,9 +16,9 @@ from azr_population.weights.peft_folder import save_adapter
 MIXES = [[0, 1, 2, 3], [0, 0, 1, 1, 2, 2], [0, 2, 2, 2, 3], [1, 3], [2, 2], [0, 0, 0, 0, 0, 1]]
 
 
-def bank_of(model: nn.Module, slots: int = 4, **spec: object) -> Bank:
+def bank_of(model, slots=4, **spec):
     """A bank whose members all differ from the base and from one another."""
-    bank = Bank(model, LoraSpec(rank=4, alpha=6.0, **spec), slots)  # type: ignore[arg-type]
+    bank = Bank(model, LoraSpec(rank=4, alpha=6.0, **spec), slots)
     for slot in range(slots):
         generator = torch.Generator().manual_seed(slot)
         bank.init_member(slot, generator)
@@ -32,15 +28,13 @@ def bank_of(model: nn.Module, slots: int = 4, **spec: object) -> Bank:
     return bank
 
 
-def with_peft(make: Callable[[], nn.Module], adapter: Adapter, folder: Path) -> nn.Module:
+def with_peft(make, adapter, folder):
     save_adapter(adapter, folder, "base")
     return peft.PeftModel.from_pretrained(make(), str(folder)).eval()
 
 
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out")
-def test_each_row_equals_peft_with_its_members_adapter_alone(
-    make_model: Callable[[], nn.Module], tmp_path: Path
-) -> None:
+def test_each_row_equals_peft_with_its_members_adapter_alone(make_model, tmp_path):
     model = make_model()
     bank = bank_of(model)
     alone = [with_peft(make_model, bank.read(slot), tmp_path / str(slot)) for slot in range(4)]
@@ -59,7 +53,7 @@ def test_each_row_equals_peft_with_its_members_adapter_alone(
 
 
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out")
-def test_cached_decoding_equals_peft(make_model: Callable[[], nn.Module], tmp_path: Path) -> None:
+def test_cached_decoding_equals_peft(make_model, tmp_path):
     model = make_model()
     bank = bank_of(model)
     mix = [0, 0, 1, 3, 3, 3]
@@ -80,9 +74,7 @@ def test_cached_decoding_equals_peft(make_model: Callable[[], nn.Module], tmp_pa
             assert (logits - ours.logits[step][rows]).abs().max() <= 1e-5
 
 
-def test_gradients_equal_peft_and_stay_with_their_member(
-    make_model: Callable[[], nn.Module],
-) -> None:
+def test_gradients_equal_peft_and_stay_with_their_member(make_model):
     model = make_model()
     bank = bank_of(model)
     mix = torch.tensor([0, 0, 2, 2, 2])
@@ -103,30 +95,7 @@ def test_gradients_equal_peft_and_stay_with_their_member(
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_adamw_on_one_member_works_in_place_and_leaves_the_others_alone() -> None:
-    model = qwen2()
-    bank = bank_of(model)
-    before = [bank.read(slot) for slot in range(4)]
-    optimizer = torch.optim.AdamW(bank.parameters_of(1), lr=1e-2)
-    ids = torch.arange(10).view(2, 5)
-    losses = []
-    for _ in range(5):
-        optimizer.zero_grad()
-        with bank.adapters_active(torch.tensor([1, 1])):
-            loss = model(ids, labels=ids).loss
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0]
-    for slot, old in enumerate(before):
-        same = [
-            torch.equal(old.factors[name].A, new.A) and torch.equal(old.factors[name].B, new.B)
-            for name, new in bank.read(slot).factors.items()
-        ]
-        assert all(same) if slot != 1 else not any(same)
-
-
-def test_read_and_write_are_exact_and_copies() -> None:
+def test_read_and_write_are_exact_and_copies():
     bank = bank_of(qwen2())
     adapter = bank.read(0)
     copied = copy.deepcopy(adapter)
@@ -140,7 +109,7 @@ def test_read_and_write_are_exact_and_copies() -> None:
     assert torch.equal(adapter.factors[bank.names[0]].B, copied.factors[bank.names[0]].B)
 
 
-def test_init_is_pefts_and_repeatable() -> None:
+def test_init_is_pefts_and_repeatable():
     bank = Bank(qwen2(), LoraSpec(rank=16), 2)
     bank.init_member(0, torch.Generator().manual_seed(5))
     bank.init_member(1, torch.Generator().manual_seed(5))
@@ -155,7 +124,7 @@ def test_init_is_pefts_and_repeatable() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out")
-def test_names_of_all_linear_are_pefts() -> None:
+def test_names_of_all_linear_are_pefts():
     model = gpt2()
     bank = Bank(gpt2(), LoraSpec(), 1)
     wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear"))
@@ -163,22 +132,7 @@ def test_names_of_all_linear_are_pefts() -> None:
     assert bank.names == [name.removeprefix("base_model.model.") for name in theirs]
 
 
-def test_base_in_bfloat16_with_float32_factors() -> None:
-    model = qwen2().to(torch.bfloat16)
-    bank = bank_of(model)
-    ids = torch.arange(15).view(3, 5)
-    with torch.no_grad(), bank.adapters_active(torch.tensor([0, 1, 1])):
-        logits = model(ids).logits
-        assert logits.dtype == torch.bfloat16
-    with bank.adapters_active(torch.tensor([0, 1, 1])):
-        graph_logits = model(ids).logits
-    assert graph_logits.dtype == torch.bfloat16
-    torch.testing.assert_close(logits, graph_logits, rtol=0.05, atol=0.05)
-    graph_logits.float().square().mean().backward()
-    assert bank.parameters_of(1)[0].grad.dtype == torch.float32
-
-
-def test_the_base_keeps_its_state_dict() -> None:
+def test_the_base_keeps_its_state_dict():
     model = qwen2()
     names = list(model.state_dict())
     bank_of(model)
@@ -186,14 +140,14 @@ def test_the_base_keeps_its_state_dict() -> None:
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_targets_that_do_not_exist_are_named_with_those_that_do() -> None:
+def test_targets_that_do_not_exist_are_named_with_those_that_do():
     with refuses("query_key"):
         Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
     with refuses("target_modules"):
         Bank(nn.Embedding(3, 3), LoraSpec(), 2)
 
 
-def test_experts_are_refused() -> None:
+def test_experts_are_refused():
     config = Qwen2MoeConfig(
         vocab_size=20,
         hidden_size=8,
@@ -213,12 +167,12 @@ def test_experts_are_refused() -> None:
     assert Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=("q_proj",)), 2).names
 
 
-def misfits(adapter: Adapter) -> dict[str, Adapter]:
+def misfits(adapter):
     name = next(iter(adapter.factors))
     pair = adapter.factors[name]
     spec, targets = adapter.spec, adapter.spec.target_modules
 
-    def changed(factors: Factors) -> Adapter:
+    def changed(factors):
         return Adapter(spec, {**adapter.factors, name: factors})
 
     return {
@@ -231,7 +185,7 @@ def misfits(adapter: Adapter) -> dict[str, Adapter]:
 
 
 @pytest.mark.parametrize("what", ["rank", "alpha", "layers", "shape", "keeps torch.float32"])
-def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what: str) -> None:
+def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what):
     bank = bank_of(qwen2())
     before = bank.read(2)
     with refuses(what):
@@ -241,13 +195,13 @@ def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what: str) 
 
 
 @pytest.mark.parametrize("members", [[], [1, 0], [-1, 0], [0, 4]])
-def test_routes_that_make_no_sense(members: list[int]) -> None:
+def test_routes_that_make_no_sense(members):
     bank = bank_of(qwen2())
     with pytest.raises(ValueError, match="members"), bank.adapters_active(torch.tensor(members)):
         pass
 
 
-def test_a_batch_of_another_size_is_refused() -> None:
+def test_a_batch_of_another_size_is_refused():
     model = qwen2()
     bank = bank_of(model)
     with (
@@ -257,13 +211,13 @@ def test_a_batch_of_another_size_is_refused() -> None:
         model(torch.zeros(3, 4, dtype=torch.long))
 
 
-def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch):
     monkeypatch.setattr(routing, "COPIED_TOKENS", 1)
     model = qwen2().to(torch.bfloat16)
     bank = bank_of(model)
     mix, ids = torch.tensor([0, 1, 1]), torch.arange(15).view(3, 5)
 
-    def logits(dtype: torch.dtype | None) -> torch.Tensor:
+    def logits(dtype):
         with torch.inference_mode(), bank.adapters_active(mix, dtype):
             return model(ids).logits.float()
 
@@ -283,9 +237,7 @@ def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("tokens", [1, 10**6], ids=["copies", "masters"])
-def test_a_bfloat16_base_is_served_alike_in_every_way(
-    monkeypatch: pytest.MonkeyPatch, tokens: int
-) -> None:
+def test_a_bfloat16_base_is_served_alike_in_every_way(monkeypatch, tokens):
     monkeypatch.setattr(routing, "COPIED_TOKENS", tokens)
     model = qwen2().to(torch.bfloat16)
     bank = bank_of(model)
@@ -300,9 +252,7 @@ def test_a_bfloat16_base_is_served_alike_in_every_way(
 
 
 @pytest.mark.parametrize("make", [qwen2, gpt2])
-def test_an_update_added_in_place_has_the_gradients_of_one_beside(
-    make: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_added_in_place_has_the_gradients_of_one_beside(make, monkeypatch):
     """In float64, where nothing but a mistake could tell them apart."""
     model = make().double().eval()
     bank = Bank(model, LoraSpec(4, 6.0), 2, torch.float64)
@@ -312,7 +262,7 @@ def test_an_update_added_in_place_has_the_gradients_of_one_beside(
             factor.data.normal_(std=0.3, generator=torch.Generator().manual_seed(slot))
     ids = torch.randint(0, 40, (3, 7), generator=torch.Generator().manual_seed(1))
 
-    def learned() -> tuple[torch.Tensor, ...]:
+    def learned():
         with bank.adapters_active(torch.tensor([1, 1, 1])):
             logits = model(ids).logits
             loss = logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).sum()

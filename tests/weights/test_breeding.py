@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -18,11 +15,11 @@ from azr_population.weights.operator import OPERATORS
 PARENTS = [random_adapter(0), random_adapter(1)]
 
 
-def seeded(seed: int = 0) -> torch.Generator:
+def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def test_operators_are_drawn_by_weight_and_only_those_with_enough_parents() -> None:
+def test_operators_are_drawn_by_weight_and_only_those_with_enough_parents():
     mix = {"full_gaussian": 3.0, "layer_wise": 1.0, "dare": 0.0}
     generator = seeded()
     names = Counter(breed(mix, PARENTS, generator)[1].operator for _ in range(400))
@@ -34,13 +31,13 @@ def test_operators_are_drawn_by_weight_and_only_those_with_enough_parents() -> N
         breed({"dare": 1.0}, PARENTS[:1], seeded())
 
 
-def test_the_same_seed_breeds_the_same_child() -> None:
+def test_the_same_seed_breeds_the_same_child():
     mix = {"full_gaussian": 1.0, "dare": 1.0, "component_masking": 1.0}
     (child, breeding), (again, repeated) = (breed(mix, PARENTS, seeded(3)) for _ in range(2))
     assert breeding == repeated and same(child, again)
 
 
-def test_options_used_are_reported_and_hold_in_sequences_too() -> None:
+def test_options_used_are_reported_and_hold_in_sequences_too():
     _, breeding = breed({"dare": 1.0}, PARENTS, seeded(), {"dare": {"p": 0.5}})
     assert breeding == ("dare", {"p": 0.5}, {})
     _, breeding = breed({"full_gaussian": 1.0}, PARENTS, seeded())
@@ -53,12 +50,12 @@ def test_options_used_are_reported_and_hold_in_sequences_too() -> None:
 
 
 @pytest.mark.parametrize("weights", [{}, {"dare": 0.0}, {"dare": -1.0}, {"dare": float("nan")}])
-def test_weights_that_leave_nothing(weights: dict[str, float]) -> None:
+def test_weights_that_leave_nothing(weights):
     with pytest.raises(UserError):
         breed(weights, PARENTS, seeded())
 
 
-def test_a_sequence_is_one_operator_after_the_other() -> None:
+def test_a_sequence_is_one_operator_after_the_other():
     name = "svd_subspace+full_gaussian"
     child, breeding = breed({name: 1.0}, PARENTS, seeded(), {name: {"full_gaussian.eps": 0.0}})
     assert breeding[:2] == (name, {"full_gaussian.eps": 0.0})
@@ -78,20 +75,20 @@ def test_a_sequence_is_one_operator_after_the_other() -> None:
         ("dare+nonsense", "nonsense"),
     ],
 )
-def test_sequences_that_make_no_sense(name: str, culprit: str) -> None:
+def test_sequences_that_make_no_sense(name, culprit):
     with refuses(culprit):
         get_operator(name)
 
 
-def test_unknown_option_of_a_sequence() -> None:
+def test_unknown_option_of_a_sequence():
     with refuses("full_gaussian.eps"):
         get_operator("dare+full_gaussian").resolve({"eps": 0.1})
 
 
-def test_children_that_are_not_finite_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_that_are_not_finite_are_drawn_again(monkeypatch):
     calls = []
 
-    def sometimes(parents: list[Adapter], generator: torch.Generator) -> Adapter:
+    def sometimes(parents, generator):
         calls.append(1)
         child = random_adapter(0)
         if len(calls) < 3:
@@ -105,7 +102,7 @@ def test_children_that_are_not_finite_are_drawn_again(monkeypatch: pytest.Monkey
     assert len(calls) == 3 and is_finite(child)
 
 
-def test_breeding_gives_up_on_parents_that_cannot_have_finite_children() -> None:
+def test_breeding_gives_up_on_parents_that_cannot_have_finite_children():
     huge = {
         name: Factors(pair.A.half(), torch.full_like(pair.B, 65504.0).half())
         for name, pair in PARENTS[0].factors.items()
@@ -116,15 +113,15 @@ def test_breeding_gives_up_on_parents_that_cannot_have_finite_children() -> None
         breed({name: 1.0}, [parent], seeded(), {name: {"eps": 1.0}})
 
 
-def test_large_but_finite_values_are_finite() -> None:
+def test_large_but_finite_values_are_finite():
     huge = Factors(torch.full((2, 4), 3e38), torch.full((4, 2), 3e38))
     assert is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
     huge.A[0, 0] = math.nan
     assert not is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
 
 
-def test_step_sizes_adapt_log_normally_and_only_when_asked() -> None:
-    def options(name: str = "full_gaussian", seed: int = 0, **how: Any) -> dict[str, Any]:
+def test_step_sizes_adapt_log_normally_and_only_when_asked():
+    def options(name="full_gaussian", seed=0, **how):
         return breed({name: 1.0}, PARENTS, seeded(seed), **how)[1].options
 
     assert options() == {"eps": 0.15}
@@ -152,7 +149,7 @@ def test_step_sizes_adapt_log_normally_and_only_when_asked() -> None:
         ({"extrapolative": 1.0}, {"extrapolative": {"eta_min": 2.0}}, "eta_min"),
     ],
 )
-def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, culprit: str) -> None:
+def test_a_rehearsal_finds_what_would_stop_a_run(mix, options, culprit):
     with refuses(culprit):
         dry_run(mix, options, rank=4)
     dry_run({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)

@@ -1,7 +1,5 @@
 """Crossovers against the dense float64 operation."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from random_adapters import dense, random_adapter, relative_error, same, truncated
@@ -13,17 +11,17 @@ CONDITIONS = [1.0, 1e2, 1e4, 1e6]
 RANKS = [2, 3, 16, 20]
 
 
-def make(name: str, parents: list[Adapter], seed: int = 0, **options: float) -> Adapter:
+def make(name, parents, seed=0, **options):
     return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
 
 
-def pair_of(rank: int, condition: float = 1.0, **options: int) -> list[Adapter]:
+def pair_of(rank, condition=1.0, **options):
     return [random_adapter(i, rank, gauge_condition=condition, **options) for i in range(2)]
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", RANKS)
-def test_svd_subspace_is_exact(rank: int, condition: float) -> None:
+def test_svd_subspace_is_exact(rank, condition):
     parents = pair_of(rank, condition)
     for k in {1, rank // 2 or 1, rank - 1}:
         child = make("svd_subspace", parents, k=k)
@@ -33,7 +31,7 @@ def test_svd_subspace_is_exact(rank: int, condition: float) -> None:
             assert relative_error(dense(child, layer), expected) <= 1e-5
 
 
-def test_svd_subspace_draws_every_k() -> None:
+def test_svd_subspace_draws_every_k():
     parents = pair_of(4)
     draws = set()
     for seed in range(40):
@@ -52,7 +50,7 @@ def test_svd_subspace_draws_every_k() -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", [1, *RANKS])
-def test_extrapolative_is_exact_up_to_its_rank(rank: int, condition: float) -> None:
+def test_extrapolative_is_exact_up_to_its_rank(rank, condition):
     better, weaker = pair_of(rank, condition)
     child = make("extrapolative", [better, weaker], eta_min=1.4, eta_max=1.4)
     for layer in child.factors:
@@ -61,7 +59,7 @@ def test_extrapolative_is_exact_up_to_its_rank(rank: int, condition: float) -> N
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-7, 1e-4, 1e-2])
-def test_extrapolative_between_siblings(apart: float) -> None:
+def test_extrapolative_between_siblings(apart):
     """Parents that hardly differ: concatenated, their factors are close to singular."""
     better = random_adapter(0, 8)
     generator = torch.Generator().manual_seed(1)
@@ -79,7 +77,7 @@ def test_extrapolative_between_siblings(apart: float) -> None:
         assert relative_error(dense(child, layer), truncated(w + 1.5 * (b - w), 8)) <= 1e-5
 
 
-def test_extrapolative_draws_one_eta_for_all_layers() -> None:
+def test_extrapolative_draws_one_eta_for_all_layers():
     better, weaker = pair_of(3)
     for seed in range(5):
         child = make("extrapolative", [better, weaker], seed)
@@ -92,7 +90,7 @@ def test_extrapolative_draws_one_eta_for_all_layers() -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", [1, *RANKS])
-def test_dare_is_exact_on_whole_columns_up_to_its_rank(rank: int, condition: float) -> None:
+def test_dare_is_exact_on_whole_columns_up_to_its_rank(rank, condition):
     parents = pair_of(rank, condition)
     child = make("dare", parents, 3, p=0.5)
     generator = torch.Generator().manual_seed(3)
@@ -104,7 +102,7 @@ def test_dare_is_exact_on_whole_columns_up_to_its_rank(rank: int, condition: flo
         assert relative_error(dense(child, layer), truncated(total, rank)) <= 1e-5
 
 
-def test_dare_has_the_mean_and_the_noise_of_dropping_single_entries() -> None:
+def test_dare_has_the_mean_and_the_noise_of_dropping_single_entries():
     """Before truncation (here none is needed: the parents share their space) the child's entries
     have the mean and the variance that elementwise DARE gives them, p/(1-p) dW^2 / 2."""
     parent = random_adapter(0, 4, shapes={"layer": (10, 12)}, true_rank=2)
@@ -119,7 +117,7 @@ def test_dare_has_the_mean_and_the_noise_of_dropping_single_entries() -> None:
     assert relative_error(children.var(0), variance) < 0.08
 
 
-def test_dare_drops_the_same_columns_for_any_gauge() -> None:
+def test_dare_drops_the_same_columns_for_any_gauge():
     parent, mate = pair_of(4)
     other = random_adapter(0, 4, gauge_condition=50.0)
     first, second = make("dare", [parent, mate], 2), make("dare", [other, mate], 2)
@@ -128,7 +126,7 @@ def test_dare_drops_the_same_columns_for_any_gauge() -> None:
         assert relative_error(dense(first, layer), dense(second, layer)) < 1e-5
 
 
-def test_layer_wise_takes_each_layer_whole() -> None:
+def test_layer_wise_takes_each_layer_whole():
     parents = pair_of(4)
     origins = set()
     for seed in range(30):
@@ -145,7 +143,7 @@ def test_layer_wise_takes_each_layer_whole() -> None:
     assert len(origins) > 8
 
 
-def test_a_crossover_of_equal_parents_is_the_parent() -> None:
+def test_a_crossover_of_equal_parents_is_the_parent():
     parent = random_adapter(0)
     for name in ("svd_subspace", "extrapolative", "layer_wise"):
         child = make(name, [parent, parent])

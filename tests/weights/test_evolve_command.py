@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -12,12 +10,12 @@ from azr_population.weights.breeding import all_operators, breed
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 
-def main(words: list[str]) -> int:
+def main(words):
     return cli(["evolve", *words])
 
 
 @pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folders(tmp_path, monkeypatch):
     """Parents a, b (rank 4), c (rank 6) in the current folder."""
     monkeypatch.chdir(tmp_path)
     for seed, (name, rank) in enumerate({"a": 4, "b": 4, "c": 6}.items()):
@@ -25,9 +23,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_child_is_the_one_that_breed_makes(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_child_is_the_one_that_breed_makes(folders, capsys):
     words = ["svd_subspace", "a", "b", "--out", "child", "--seed", "7", "--set", "k=2"]
     assert main(words) == 0
     assert "svd_subspace of a, b; rank 4, alpha 8, 4 layers, seed 7" in capsys.readouterr().out
@@ -41,15 +37,13 @@ def test_a_child_is_the_one_that_breed_makes(
 
 
 @pytest.mark.parametrize("operator", all_operators(), ids=lambda operator: operator.name)
-def test_every_operator_runs(folders: Path, operator) -> None:
+def test_every_operator_runs(folders, operator):
     parents = ["a", "b"][: operator.parents]
     assert main([operator.name, *parents, "--out", "deep/child"]) == 0
     assert load_adapter("deep/child").spec.rank == 4
 
 
-def test_list_names_every_operator_and_option(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_names_every_operator_and_option(folders, capsys):
     assert cli(["evolve", "--list"]) == 0
     out = capsys.readouterr().out
     for operator in all_operators():
@@ -58,14 +52,14 @@ def test_list_names_every_operator_and_option(
             assert f"--set {option}=" in out
 
 
-def test_parents_of_other_rank_are_converted_when_asked(folders: Path) -> None:
+def test_parents_of_other_rank_are_converted_when_asked(folders):
     assert main(["layer_wise", "a", "c", "--out", "child"]) == 2
     assert main(["layer_wise", "a", "c", "--out", "child", "--rank", "5"]) == 0
     spec = load_adapter("child").spec
     assert (spec.rank, spec.alpha) == (5, 10.0)
 
 
-def broken(name: str, folder: Path) -> list[str]:
+def broken(name, folder):
     """Words of a command that has to be refused."""
     if name == "truncated":
         weights = folder / "b" / "adapter_model.safetensors"
@@ -128,9 +122,7 @@ def broken(name: str, folder: Path) -> list[str]:
         ("out exists", "child"),
     ],
 )
-def test_refusals_say_why_in_one_line_and_leave_nothing_behind(
-    folders: Path, capsys: pytest.CaptureFixture[str], name: str, named: str
-) -> None:
+def test_refusals_say_why_in_one_line_and_leave_nothing_behind(folders, capsys, name, named):
     words = broken(name, folders)
     before = sorted(os.listdir(folders))
     assert cli(["evolve", *words]) == 2

@@ -1,7 +1,5 @@
 """Conversion to another rank and alpha, and the likeness of updates."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from random_adapters import SHAPES, dense, random_adapter, relative_error, same, truncated
@@ -10,17 +8,17 @@ from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.lowrank import convert, inner_products, mean_cosine
 
 
-def converted_to(rank: int, alpha: float) -> tuple[Adapter, Adapter]:
+def converted_to(rank, alpha):
     adapter = random_adapter(0)
     return adapter, convert(adapter, rank, alpha, torch.Generator().manual_seed(0))
 
 
-def update(adapter: Adapter, name: str) -> torch.Tensor:
+def update(adapter, name):
     return adapter.spec.scaling * dense(adapter, name)
 
 
 @pytest.mark.parametrize(("rank", "alpha"), [(4, 8.0), (4, 3.0), (7, 8.0), (7, 1.0), (2, 5.0)])
-def test_a_converted_update_is_the_best_there_is_of_that_rank(rank: int, alpha: float) -> None:
+def test_a_converted_update_is_the_best_there_is_of_that_rank(rank, alpha):
     adapter, converted = converted_to(rank, alpha)
     assert converted.spec == LoraSpec(rank, alpha, adapter.spec.target_modules)
     for name, pair in converted.factors.items():
@@ -30,7 +28,7 @@ def test_a_converted_update_is_the_best_there_is_of_that_rank(rank: int, alpha: 
     assert same(converted, adapter) == ((rank, alpha) == (4, 8.0))
 
 
-def test_new_components_can_be_learned() -> None:
+def test_new_components_can_be_learned():
     _, converted = converted_to(6, 8.0)
     for pair in converted.factors.values():
         assert not pair.B[:, 4:].any()
@@ -38,7 +36,7 @@ def test_new_components_can_be_learned() -> None:
         assert pair.A[4:].abs().max() <= pair.A.shape[1] ** -0.5
 
 
-def test_products_are_those_of_the_updates_of_any_rank_and_scale() -> None:
+def test_products_are_those_of_the_updates_of_any_rank_and_scale():
     adapters = [random_adapter(1), random_adapter(2, rank=2), random_adapter(3, alpha=32.0)]
     updates = torch.stack(
         [torch.cat([update(adapter, name).flatten() for name in SHAPES]) for adapter in adapters]
@@ -46,7 +44,7 @@ def test_products_are_those_of_the_updates_of_any_rank_and_scale() -> None:
     torch.testing.assert_close(inner_products(adapters), updates @ updates.T, rtol=1e-4, atol=1e-4)
 
 
-def test_the_cosine_sees_updates_and_not_their_factors() -> None:
+def test_the_cosine_sees_updates_and_not_their_factors():
     adapter, mixed = random_adapter(1), random_adapter(1, gauge_condition=10.0)
     opposite, zero = (
         Adapter(adapter.spec, {n: Factors(p.A, p.B * by) for n, p in adapter.factors.items()})

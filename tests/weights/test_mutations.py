@@ -1,27 +1,24 @@
 """Mutations against the dense float64 operation."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from random_adapters import dense, random_adapter, relative_error, same
+from random_adapters import dense, random_adapter, relative_error
 
-from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import get_operator
 
 CONDITIONS = [1.0, 1e2, 1e4, 1e6]
 RANKS = [1, 3, 16, 20]
 
 
-def make(name: str, parent: Adapter, seed: int = 0, **options: float) -> Adapter:
+def make(name, parent, seed=0, **options):
     return get_operator(name)([parent], torch.Generator().manual_seed(seed), **options)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", RANKS)
-def test_component_masking_is_exact(rank: int, condition: float) -> None:
+def test_component_masking_is_exact(rank, condition):
     parent = random_adapter(0, rank, gauge_condition=condition)
     child = make("component_masking", parent)
     for layer in parent.factors:
@@ -37,7 +34,7 @@ def test_component_masking_is_exact(rank: int, condition: float) -> None:
         assert relative_error(dense(child, layer), expected) <= 1e-5
 
 
-def test_component_masking_drops_other_components_in_each_layer_and_all_equally_often() -> None:
+def test_component_masking_drops_other_components_in_each_layer_and_all_equally_often():
     parent = random_adapter(0, 10)
     counts = torch.zeros(10)
     seen = set()
@@ -55,7 +52,7 @@ def test_component_masking_drops_other_components_in_each_layer_and_all_equally_
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", RANKS)
-def test_svd_structured_is_exact(rank: int, condition: float) -> None:
+def test_svd_structured_is_exact(rank, condition):
     """The rotations and growths are read off a child and applied to the dense SVD."""
     parent = random_adapter(0, rank, gauge_condition=condition)
     child = make("svd_structured", parent, eps=0.1)
@@ -78,7 +75,7 @@ def test_svd_structured_is_exact(rank: int, condition: float) -> None:
         assert relative_error(dense(child, layer), U @ core @ Vt) <= 1e-5
 
 
-def test_svd_structured_leaves_zero_components_alone() -> None:
+def test_svd_structured_leaves_zero_components_alone():
     """A member of true rank 2 stays one of rank 2, within the space that it has."""
     parent = random_adapter(0, 6, true_rank=2)
     child = make("svd_structured", parent)
@@ -89,7 +86,7 @@ def test_svd_structured_leaves_zero_components_alone() -> None:
 
 
 @pytest.mark.parametrize("eps", [0.02, 0.15])
-def test_factor_noise_is_as_large_as_documented(eps: float) -> None:
+def test_factor_noise_is_as_large_as_documented(eps):
     """Dense noise of eps x std(dW) changes dW by eps, at full rank; noise on both factors of a
     random member by sqrt(2 eps^2 + eps^4), within rank r."""
     generator = torch.Generator().manual_seed(0)
@@ -108,15 +105,7 @@ def test_factor_noise_is_as_large_as_documented(eps: float) -> None:
     assert torch.linalg.matrix_rank(noisy) == 200
 
 
-def test_full_gaussian_has_each_factors_own_deviation() -> None:
-    parent = random_adapter(0, 16, shapes={"layer": (400, 300)})
-    child = make("full_gaussian", parent, eps=0.15)
-    for factor in ("A", "B"):
-        before, after = (getattr(a.factors["layer"], factor) for a in (parent, child))
-        assert float((after - before).std()) == pytest.approx(0.15 * float(before.std()), rel=0.05)
-
-
-def test_layer_selective_gaussian_touches_a_third_and_at_least_one() -> None:
+def test_layer_selective_gaussian_touches_a_third_and_at_least_one():
     shapes = {f"layer_{i}": (6, 5) for i in range(9)}
     parent = random_adapter(0, 2, shapes=shapes)
     for fraction, expected in ((0.34, 3), (0.33, 2), (0.0, 1), (1.0, 9)):
@@ -134,7 +123,7 @@ def test_layer_selective_gaussian_touches_a_third_and_at_least_one() -> None:
     assert len(chosen) == 9
 
 
-def test_neftune_style_bounds() -> None:
+def test_neftune_style_bounds():
     parent = random_adapter(0, 4)
     child = make("neftune_style", parent, alpha=10.0)
     for name, pair in parent.factors.items():
@@ -142,12 +131,3 @@ def test_neftune_style_bounds() -> None:
         bound = 10.0 / math.sqrt(pair.A.numel())
         assert 0.8 * bound < noise.max() <= bound * (1 + 1e-6)
         assert torch.equal(child.factors[name].B, pair.B)
-
-
-@pytest.mark.parametrize("name", ["svd_structured", "full_gaussian"])
-def test_no_step_no_change(name: str) -> None:
-    parent = random_adapter(0)
-    child = make(name, parent, eps=0.0)
-    for layer in parent.factors:
-        assert relative_error(dense(child, layer), dense(parent, layer)) <= 1e-6
-    assert same(child, parent) or name == "svd_structured"

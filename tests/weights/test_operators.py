@@ -1,14 +1,12 @@
 """Properties that every operator owes: fit, repeatability, rank, purity, refusals."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_adapters import dense, random_adapter, same, truncated
+from random_adapters import dense, random_adapter, same
 from refusals import refuses
 
 from azr_population.errors import UserError
@@ -20,11 +18,11 @@ FROM_DW = ["svd_structured", "component_masking", "svd_subspace", "extrapolative
 """Operators whose child's dW depends on the parents' dW only; for dare see test_crossovers."""
 
 
-def make(name: str, parents: list[Adapter], seed: int = 0, **options: float) -> Adapter:
+def make(name, parents, seed=0, **options):
     return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
 
 
-def test_the_papers_eight_and_one_more() -> None:
+def test_the_papers_eight_and_one_more():
     assert [operator.code for operator in all_operators()] == [
         *("M1", "M2", "M3", "M4", "M5"),
         *("X1", "X2", "X3", "X4"),
@@ -54,14 +52,7 @@ def test_the_papers_eight_and_one_more() -> None:
     share=st.sampled_from([0.0, 0.5, 1.0]),
     seed=st.integers(0, 2**31),
 )
-def test_a_child_fits_repeats_and_leaves_its_parents_alone(
-    name: str,
-    rank: int,
-    shapes: list[tuple[int, int]],
-    dtype: torch.dtype,
-    share: float,
-    seed: int,
-) -> None:
+def test_a_child_fits_repeats_and_leaves_its_parents_alone(name, rank, shapes, dtype, share, seed):
     if name == "svd_subspace" and rank == 1:
         return
     layers = {f"layer_{i}": shape for i, shape in enumerate(shapes)}
@@ -85,58 +76,8 @@ def test_a_child_fits_repeats_and_leaves_its_parents_alone(
             assert new_factor.data_ptr() != old_factor.data_ptr()
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    rank=st.integers(2, 64),
-    outputs=st.integers(1, 80),
-    inputs=st.integers(1, 80),
-    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
-    shares=st.tuples(*[st.sampled_from([0.0, 0.4, 1.0])] * 2),
-    decades=st.integers(0, 4),
-    seed=st.integers(0, 2**31),
-)
-def test_exact_operators_are_exact_for_any_shape_rank_and_dtype(
-    rank: int,
-    outputs: int,
-    inputs: int,
-    dtype: torch.dtype,
-    shares: tuple[float, float],
-    decades: int,
-    seed: int,
-) -> None:
-    """Against dense float64 operations on the parents as they are stored."""
-    # Half precision cannot hold a bad gauge in the first place.
-    condition = 10.0**decades if dtype == torch.float32 else 1.0
-    parents = [
-        random_adapter(
-            seed + i,
-            rank,
-            dtype=dtype,
-            shapes={"layer": (outputs, inputs)},
-            true_rank=int(share * rank),
-            gauge_condition=condition,
-        )
-        for i, share in enumerate(shares)
-    ]
-    first, second = (dense(parent, "layer") for parent in parents)
-    tolerance = 1e-5 if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
-    scale = first.norm() + second.norm()
-
-    def update(name: str, **options: float) -> torch.Tensor:
-        return dense(make(name, parents, seed, **options), "layer")
-
-    assert (update("svd_structured", eps=0.0) - first).norm() <= tolerance * first.norm()
-    assert (update("component_masking", rho=0.0) - first).norm() <= tolerance * first.norm()
-    sum_ = second + 1.3 * (first - second)
-    child = update("extrapolative", eta_min=1.3, eta_max=1.3)
-    # No matrix of rank r comes closer (the best one need not be unique).
-    best = (sum_ - truncated(sum_, rank)).norm()
-    assert (sum_ - child).norm() <= best + tolerance * scale
-    assert torch.linalg.svdvals(child)[rank:].sum() <= 1e-12 * scale
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_seeds_make_different_children(name: str) -> None:
+def test_seeds_make_different_children(name):
     parents = [random_adapter(0, 8), random_adapter(1, 8)]
     children = [make(name, parents, seed) for seed in range(8)]
     assert any(not same(children[0], child) for child in children[1:])
@@ -144,7 +85,7 @@ def test_seeds_make_different_children(name: str) -> None:
 
 @pytest.mark.parametrize("name", FROM_DW)
 @pytest.mark.parametrize("condition", [1.0, 1e3])
-def test_gauge_invariance(name: str, condition: float) -> None:
+def test_gauge_invariance(name, condition):
     """(B G, G^-1 A) has the same dW, so it has the same child up to the rounding of the factors,
     which a bad G magnifies."""
     plain, mixed = (
@@ -163,7 +104,7 @@ def test_gauge_invariance(name: str, condition: float) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_member_that_learned_nothing_has_children_that_know_nothing(name: str) -> None:
+def test_a_member_that_learned_nothing_has_children_that_know_nothing(name):
     fresh = [random_adapter(i, true_rank=0) for i in range(2)]
     fresh = [
         Adapter(a.spec, {n: Factors(torch.randn_like(f.A), f.B) for n, f in a.factors.items()})
@@ -177,7 +118,7 @@ def test_a_member_that_learned_nothing_has_children_that_know_nothing(name: str)
 
 
 @pytest.mark.parametrize("name", ["svd_structured", "svd_subspace", "extrapolative", "dare"])
-def test_new_factors_are_scaled_like_a_fresh_lora(name: str) -> None:
+def test_new_factors_are_scaled_like_a_fresh_lora(name):
     """Rows of A as long as PEFT's start (3^-1/2), whatever the parents' gauge was."""
     parents = [random_adapter(i, 4, gauge_condition=100.0) for i in range(2)]
     child = make(name, parents, **({"eps": 0.0} if name == "svd_structured" else {}))
@@ -188,9 +129,7 @@ def test_new_factors_are_scaled_like_a_fresh_lora(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("factor", ["A", "B"])
-def test_parents_with_values_that_are_not_finite_are_refused(
-    name: str, value: float, factor: str
-) -> None:
+def test_parents_with_values_that_are_not_finite_are_refused(name, value, factor):
     if name == "neftune_style" and factor == "B":
         return  # B is only copied: `breed` looks at the child
     parents = [random_adapter(0), random_adapter(1)]
@@ -202,7 +141,7 @@ def test_parents_with_values_that_are_not_finite_are_refused(
         make(name, parents, **options)
 
 
-def test_unknown_operators_and_options_name_the_valid_ones() -> None:
+def test_unknown_operators_and_options_name_the_valid_ones():
     with refuses("operator=svd_structred"):
         get_operator("svd_structred")
     with refuses("svd_structured"):
@@ -227,17 +166,17 @@ def test_unknown_operators_and_options_name_the_valid_ones() -> None:
         ("layer_selective_gaussian", {"fraction": True}),
     ],
 )
-def test_impossible_options_are_refused(name: str, options: dict[str, float]) -> None:
+def test_impossible_options_are_refused(name, options):
     with refuses(next(iter(options))):
         make(name, [random_adapter(0), random_adapter(1)], **options)
 
 
-def test_too_few_parents() -> None:
+def test_too_few_parents():
     with refuses("dare"):
         make("dare", [random_adapter(0)])
 
 
-def test_parents_that_do_not_fit() -> None:
+def test_parents_that_do_not_fit():
     parent = random_adapter(0)
     shapes = {"q_proj": (24, 20)}
     wider = {"q_proj": (24, 21), "k_proj": (12, 20), "up_proj": (40, 20), "down_proj": (20, 40)}
@@ -245,15 +184,12 @@ def test_parents_that_do_not_fit() -> None:
         (random_adapter(1, rank=6), "rank 4 and 6"),
         (random_adapter(1, alpha=2.0), "alpha 8 and 2"),
         (random_adapter(1, shapes=shapes), "down_proj"),
-        (
-            random_adapter(1, shapes=wider),
-            "24x21",
-        ),
+        (random_adapter(1, shapes=wider), "24x21"),
     ):
         with refuses(culprit):
             make("layer_wise", [parent, other])
 
 
-def test_rank_one_cannot_be_shared() -> None:
+def test_rank_one_cannot_be_shared():
     with refuses("rank 2"):
         make("svd_subspace", [random_adapter(0, 1), random_adapter(1, 1)])

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import peft
 import pytest
@@ -17,7 +14,7 @@ from azr_population.weights.model_card import base_name
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 
-def adapter_of(dtype: torch.dtype = torch.float32) -> Adapter:
+def adapter_of(dtype=torch.float32):
     generator = torch.Generator().manual_seed(0)
     factors = {
         f"model.layers.{layer}.{name}": Factors(
@@ -30,9 +27,7 @@ def adapter_of(dtype: torch.dtype = torch.float32) -> Adapter:
     return Adapter(LoraSpec(rank=4, alpha=8.0), factors)
 
 
-def test_members_load_in_peft_and_peft_members_load_here_bit_for_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_load_in_peft_and_peft_members_load_here_bit_for_bit(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # PEFT would look for the base's vocabulary
     bank = Bank(qwen2(), LoraSpec(rank=4), 1)
     bank.init_member(0, torch.Generator().manual_seed(0))
@@ -58,7 +53,7 @@ def test_members_load_in_peft_and_peft_members_load_here_bit_for_bit(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_round_trip_keeps_bits_and_dtype(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_round_trip_keeps_bits_and_dtype(tmp_path, dtype):
     adapter = adapter_of(dtype)
     save_adapter(adapter, tmp_path / "a", "base")
     back = load_adapter(tmp_path / "a")
@@ -70,7 +65,7 @@ def test_round_trip_keeps_bits_and_dtype(tmp_path: Path, dtype: torch.dtype) -> 
         assert torch.equal(back.factors[name].B, pair.B)
 
 
-def test_readme_carries_what_it_is_given(tmp_path: Path) -> None:
+def test_readme_carries_what_it_is_given(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "my/base", {"operator": "dare", "seed": 3})
     text = (tmp_path / "a" / "README.md").read_text()
     assert 'base_model: "my/base"' in text
@@ -88,27 +83,27 @@ def test_readme_carries_what_it_is_given(tmp_path: Path) -> None:
         ("/usr/lib/python3/azr_population/bases/nano/weights", "nano"),
     ],
 )
-def test_a_card_names_the_base_and_not_its_path(tmp_path: Path, base: str, name: str) -> None:
+def test_a_card_names_the_base_and_not_its_path(tmp_path, base, name):
     save_adapter(adapter_of(), tmp_path / "a", base)
     text = (tmp_path / "a" / "README.md").read_text()
     assert f'base_model: "{name}"' in text and base_name(base) == name
     assert ("/home" not in text) and ("/usr" not in text) and ("bases/" not in text)
 
 
-def test_who_may_read_the_config_may_read_the_weights(tmp_path: Path) -> None:
+def test_who_may_read_the_config_may_read_the_weights(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "base")
     modes = {path.stat().st_mode for path in (tmp_path / "a").iterdir()}
     assert len(modes) == 1
 
 
-def test_target_modules_are_written_for_vllm(tmp_path: Path) -> None:
+def test_target_modules_are_written_for_vllm(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "base")
     config = json.loads((tmp_path / "a" / "adapter_config.json").read_text())
     assert config["target_modules"] == ["q_proj", "up_proj"]
     assert config["lora_alpha"] == 8 and isinstance(config["lora_alpha"], int)
 
 
-def test_existing_folder_is_kept_unless_asked(tmp_path: Path) -> None:
+def test_existing_folder_is_kept_unless_asked(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "first")
     with pytest.raises(UserError):
         save_adapter(adapter_of(), tmp_path / "a", "second")
@@ -117,7 +112,7 @@ def test_existing_folder_is_kept_unless_asked(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("x")
     with pytest.raises(UserError):
@@ -125,10 +120,8 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
 
 
-def test_a_failed_write_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*args: object, **kwargs: object) -> None:
+def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("azr_population.weights.peft_folder.save_file", full)
@@ -137,7 +130,7 @@ def test_a_failed_write_leaves_nothing_behind(
     assert os.listdir(tmp_path) == []
 
 
-def test_damaged_and_missing_files(tmp_path: Path) -> None:
+def test_damaged_and_missing_files(tmp_path):
     with refuses("adapter_config.json"):
         load_adapter(tmp_path / "nowhere")
     folder = tmp_path / "a"

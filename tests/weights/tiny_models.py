@@ -1,10 +1,5 @@
 """Random causal language models of a few thousand parameters."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-from torch import nn
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -15,7 +10,7 @@ from transformers import (
 )
 
 
-def qwen2() -> nn.Module:
+def qwen2():
     return Qwen2ForCausalLM(
         Qwen2Config(
             vocab_size=50,
@@ -29,7 +24,7 @@ def qwen2() -> nn.Module:
     )
 
 
-def llama() -> nn.Module:
+def llama():
     return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=50,
@@ -42,8 +37,8 @@ def llama() -> nn.Module:
     )
 
 
-def gpt2() -> nn.Module:
+def gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4))
 
 
-ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {"qwen2": qwen2, "llama": llama, "gpt2": gpt2}
+ARCHITECTURES = {"qwen2": qwen2, "llama": llama, "gpt2": gpt2}

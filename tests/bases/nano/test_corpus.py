@@ -1,9 +1,8 @@
 import ast
-from functools import partial
 from random import Random
 
 from azr_population.bases.nano import corpus
-from azr_population.bases.nano.executor import in_child, run_function
+from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.code.task_types import TaskType
@@ -65,24 +64,3 @@ def test_strict_proposals_never_fail_and_never_return_an_argument():
         if type == TaskType.CODE_F:
             values = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
             assert [values[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(values)
-
-
-def test_a_child_makes_the_same_documents():
-    chunks = list(in_child(partial(corpus.documents, 5, size=30), [0, 1]))
-    assert chunks == [corpus.documents(5, 0, size=30), corpus.documents(5, 1, size=30)]
-
-
-def test_propose_documents_parse_as_proposals():
-    format = NanoFormat()
-    for type in TaskType:
-        parsed = 0
-        for example in _examples(20):
-            text = corpus.propose_text(type, example, Random(0))
-            if text is None:
-                continue
-            completion = text.removeprefix(format.propose_prompt(type)).split("<eos>")[0]
-            proposal = format.parse_proposal(type, completion)
-            assert proposal.program == example.program
-            assert set(proposal.inputs) <= {arguments for arguments, _ in example.pairs}
-            parsed += 1
-        assert parsed > 5

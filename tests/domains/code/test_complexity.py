@@ -1,12 +1,8 @@
-from __future__ import annotations
-
 import math
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from azr_population.domains.code.complexity import (
     DESCRIPTORS,
@@ -39,9 +35,7 @@ def f(x, n):  # two decisions and a loop
         ("", 0, 0, 1, 0),
     ],
 )
-def test_measures_of_size(
-    program: str, nodes: int, depth: int, cyclomatic: int, lines: int
-) -> None:
+def test_measures_of_size(program, nodes, depth, cyclomatic, lines):
     assert list(measures(program)) == [measure.name for measure in MEASURES]
     assert [*measures(program).values()][:4] == [nodes, depth, cyclomatic, lines]
 
@@ -59,20 +53,14 @@ def test_measures_of_size(
     ],
     ids=["syntax", "null", "long", "unary", "brackets", "chain", "surrogate"],
 )
-def test_what_cannot_be_measured_is_none(program: str) -> None:
+def test_what_cannot_be_measured_is_none(program):
     assert measures(program) == {}
 
 
-def test_odd_programs_warn_nobody() -> None:
+def test_odd_programs_warn_nobody():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert measures("def f(x):\n    return x is 1 or '\\d'") and argument_kinds(r"'\d unseen'")
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.text(alphabet="def f(x):\n    return [i for in x if]'\"\\#1+-*", max_size=80))
-def test_no_text_makes_it_fail(program: str) -> None:
-    measures(program)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +74,7 @@ def test_no_text_makes_it_fail(program: str) -> None:
         ("def f(n):\n    return n * 2 + 1", 6 * math.log2(6)),
     ],
 )
-def test_halsteads_volume_as_radon_counts(program: str, volume: float) -> None:
+def test_halsteads_volume_as_radon_counts(program, volume):
     assert measures(program)["halstead_volume"] == pytest.approx(volume)
 
 
@@ -97,7 +85,7 @@ def f(a, n):
 """
 
 
-def test_a_program_and_its_data() -> None:
+def test_a_program_and_its_data():
     values = point({"program": PROGRAM, "inputs": ["[1, 3], 2"], "outputs": ["5"]})
     assert values is not None
     place = dict(zip([descriptor.name for descriptor in DESCRIPTORS], values, strict=True))
@@ -111,7 +99,7 @@ def test_a_program_and_its_data() -> None:
     assert (place["gives number"], place["gives text"], place["gives collection"]) == (1, 0, 0)
 
 
-def test_several_inputs_count_together() -> None:
+def test_several_inputs_count_together():
     task = {"inputs": ["1", "'a', 2"], "outputs": ["'x'", "None"]}
     assert data_descriptors(task) == pytest.approx((1.5, 2 / 3, 1 / 3, 0, 0, 0.5, 0))
     assert data_descriptors({}) == data_descriptors({"inputs": 3, "outputs": None}) == (0.0,) * 7
@@ -126,7 +114,7 @@ def test_several_inputs_count_together() -> None:
         *(("{}", "collection"), ("None", ""), ("", ""), ("inf", "number")),
     ],
 )
-def test_kinds_of_outputs(literal: str, kind: str) -> None:
+def test_kinds_of_outputs(literal, kind):
     assert literal_kind(literal) == kind
 
 
@@ -141,11 +129,11 @@ def test_kinds_of_outputs(literal: str, kind: str) -> None:
         ("'\0'", ()),
     ],
 )
-def test_kinds_of_arguments(source: str, kinds: tuple[str, ...]) -> None:
+def test_kinds_of_arguments(source, kinds):
     assert argument_kinds(source) == kinds
 
 
-def test_scaling_cuts_to_the_bounds() -> None:
+def test_scaling_cuts_to_the_bounds():
     low = np.array([[descriptor.low for descriptor in DESCRIPTORS]])
     high = np.array([[descriptor.high for descriptor in DESCRIPTORS]])
     weight = [[descriptor.weight for descriptor in DESCRIPTORS]]

@@ -9,7 +9,6 @@ from azr_population.domains.code.formats import (
     WARMUP_LOG,
     ChatFormat,
     NanoFormat,
-    ShortFormat,
     base_format,
 )
 from azr_population.domains.code.task_types import Task, TaskType, reference_answer
@@ -88,14 +87,6 @@ def test_chat_proposals_are_the_last_blocks_and_code_f_needs_all_its_inputs():
     assert form.parse_answer(O, "so\n```output\n[1]\n```\n```output\n2\n```") == "2"
     assert form.parse_answer(O, "42") is None
     assert PROGRAM in form.propose_prompt(O, [TASKS[O]])
-
-
-@pytest.mark.parametrize("type", TaskType)
-def test_short_prompts_are_a_few_words_that_end_with_what_is_asked(type):
-    assert len(ShortFormat().propose_prompt(type, [TASKS[type]])) < 90
-    prompt = ShortFormat().solve_prompt(TASKS[type])
-    assert len(prompt.replace(PROGRAM, "")) < 120
-    assert type == F or prompt.index(PROGRAM) < 12
 
 
 def letters(texts, add_special_tokens):

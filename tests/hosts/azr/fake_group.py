@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.batches import PromptBatch, prompt_rows, with_responses
-
-Write = Callable[[list[int], int], Sequence[int]]
-"""(a prompt, which of its samples) -> token ids."""
 
 
 class FakeGroup:
@@ -18,14 +14,12 @@ class FakeGroup:
 
     world_size = 1
 
-    def __init__(self, write: Write, samples: int) -> None:
+    def __init__(self, write, samples):
         self.write, self.samples = write, samples
         self.calls: list[Mapping[str, PromptBatch]] = []
         self.routes: list[list[int]] = []
 
-    def prefetch(
-        self, batches: Mapping[str, PromptBatch], on_finished: Any, validate: bool
-    ) -> dict[str, list[Completion]]:
+    def prefetch(self, batches, on_finished, validate):
         """Notes the call, and hands over every batch's rows as they end: the last one first."""
         self.calls.append(batches)
         written = {
@@ -41,23 +35,23 @@ class FakeGroup:
         return written
 
     @contextmanager
-    def routed(self, slots: Sequence[int], name: str) -> Iterator[FakeGroup]:
+    def routed(self, slots, name):
         """Notes who is asked."""
         self.routes.append(list(slots))
         yield self
 
-    def generate_sequences(self, prompts: Any) -> Any:
+    def generate_sequences(self, prompts):
         """The same rows, as AZR takes them."""
         written = self.written(
             prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
         )
         return self.output(prompts, written)
 
-    def written(self, prompts: Sequence[Any]) -> list[list[int]]:
+    def written(self, prompts):
         each = max(1, len(prompts) // self.samples)
         return [list(self.write(list(ids), row // each)) for row, ids in enumerate(prompts)]
 
-    def output(self, prompts: Any, written: Sequence[Sequence[int]]) -> Any:
+    def output(self, prompts, written):
         """veRL's DataProto."""
         from verl import DataProto
 

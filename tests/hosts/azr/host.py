@@ -1,14 +1,10 @@
 """AZR's own command, from its checkout, on CPUs and with a tiny base."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import ray_heads
@@ -20,7 +16,7 @@ CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
 HERE = Path(__file__).parent
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder):
     """Writes a tiny base whose tokenizer knows AZR's prompts, and data for AZR's loaders."""
     home = Path(AZR_HOME)
     from tiny_base import save_tiny_base
@@ -42,7 +38,7 @@ def prepare(folder: Path) -> None:
     )
 
 
-def overrides(folder: Path) -> list[str]:
+def overrides(folder):
     """What makes AZR's coder-7b command small; none of it concerns the population."""
     data = folder / "test_answer.parquet"
     return [
@@ -87,7 +83,7 @@ def overrides(folder: Path) -> list[str]:
     ]
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder):
     """One thread, and a Ray of its own."""
     short = Path(tempfile.gettempdir()) / f"azr{os.getpid()}"
     return ray_heads.environment() | {
@@ -104,12 +100,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def start(
-    folder: Path,
-    extra: Sequence[str],
-    variables: Mapping[str, str] | None = None,
-    place: str | Path = AZR_HOME,
-) -> subprocess.Popen[bytes]:
+def start(folder, extra, variables=None, place=AZR_HOME):
     """Starts the command in `place` with `extra` overrides; it writes to `folder/log`."""
     (Path(tempfile.gettempdir()) / f"azr{os.getpid()}").mkdir(exist_ok=True)
     with (folder / "log").open("w") as log:
@@ -122,7 +113,7 @@ def start(
         )
 
 
-def ended(folder: Path, process: subprocess.Popen[bytes], timeout: float = 900) -> tuple[int, str]:
+def ended(folder, process, timeout=900):
     """Waits for the command: its exit code, and stdout and stderr as one text without colours."""
     try:
         code = process.wait(timeout)
@@ -131,16 +122,11 @@ def ended(folder: Path, process: subprocess.Popen[bytes], timeout: float = 900) 
     return code, re.sub(r"\x1b\[[0-9;]*m", "", (folder / "log").read_text())
 
 
-def run(
-    folder: Path,
-    extra: Sequence[str],
-    variables: Mapping[str, str] | None = None,
-    timeout: float = 900,
-) -> tuple[int, str]:
+def run(folder, extra, variables=None, timeout=900):
     """The whole command, see `start` and `ended`."""
     return ended(folder, start(folder, extra, variables), timeout)
 
 
-def ray_head(folder: Path, cpus: int) -> AbstractContextManager[str]:
+def ray_head(folder, cpus):
     """A Ray that runs already, started in AZR's checkout; its address."""
     return ray_heads.ray_head(folder / "head.log", cpus, environment(folder), Path(AZR_HOME))

@@ -1,8 +1,5 @@
 """A worker whose members write odd programs, inputs and answers in AZR's formats."""
 
-from __future__ import annotations
-
-import random
 import re
 
 from odd_programs import VALUES, WORDS, mutated, seeds
@@ -15,7 +12,7 @@ HEAVY = re.compile(r"10 \*\* (5000|6|9)|while True")
 class OddWorker(ScriptedWorker):
     """Writes what `test_odd_programs.py` has both hosts read, and now and then a plain task."""
 
-    def answer(self, prompt: str, luck: random.Random) -> str:
+    def answer(self, prompt, luck):
         """A proposal or an answer."""
         if luck.random() < 0.2:
             return super().answer(prompt, luck)

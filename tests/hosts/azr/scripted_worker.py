@@ -3,17 +3,14 @@
 Everything but the choice of tokens is the real worker: log-probabilities, updates, checkpoints.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
 import re
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from azr_population.engines.engine import Completion, Finished, Sampling
+from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.azr_worker import PopulationWorker
 
 SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
@@ -23,14 +20,7 @@ SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
 class ScriptedWorker(PopulationWorker):
     """Proposes linear functions (for code_f inputs that are known to work) and answers by rote."""
 
-    def stream(
-        self,
-        prompts: Sequence[list[int]],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int],
-    ) -> Iterator[list[Finished]]:
+    def stream(self, prompts, slots, sampling, seed, rows):
         """See `PopulationWorker.stream`."""
         print(f"one call for {len(prompts)} rows", flush=True)
         tokenizer = self.tokenizer
@@ -50,7 +40,7 @@ class ScriptedWorker(PopulationWorker):
             finished = Completion(owner, tuple(prompt), tuple(ids), tuple(scores.tolist()), True)
             yield [(index, [finished])]
 
-    def answer(self, prompt: str, luck: random.Random) -> str:
+    def answer(self, prompt, luck):
         """What a good member writes."""
         if "with one Matching In" in prompt:
             program = f"def f(a):\n    return a * {luck.randint(2, 99)} + {luck.randint(1, 99)}"
@@ -74,7 +64,7 @@ class ScriptedWorker(PopulationWorker):
         return f"```input\n{found}\n```"
 
     @cached_property
-    def outputs(self) -> dict[str, tuple[str, str]]:
+    def outputs(self):
         """(input, output) of AZR's seed programs."""
         path = Path(os.environ["AZR_HOME"]) / "data/7b_coder_seed_io.jsonl"
         rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -84,10 +74,10 @@ class ScriptedWorker(PopulationWorker):
 class BrokenWorker(ScriptedWorker):
     """Has a defect."""
 
-    def answer(self, prompt: str, luck: random.Random) -> str:
+    def answer(self, prompt, luck):
         """Fails."""
         raise ZeroDivisionError("broken")
 
 
-def _fenced(text: str, language: str, which: int) -> str:
+def _fenced(text, language, which):
     return re.findall(rf"```{language}\n(.*?)\n?```", text, re.DOTALL)[which]

@@ -1,15 +1,11 @@
 """The override: found in AZR's applications only, inert without it, loud where it cannot work."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from refusals import refuses
 
 from azr_population.hosts.azr import preflight
@@ -39,7 +35,7 @@ azr:
 """
 
 
-def composed(folder: Path, overrides: list[str]) -> DictConfig:
+def composed(folder, overrides):
     """The configuration of an application whose own config lies in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "app.yaml").write_text(HOST_CONFIG)
@@ -48,23 +44,23 @@ def composed(folder: Path, overrides: list[str]) -> DictConfig:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Path:
+def host(tmp_path):
     return tmp_path / "absolute_zero_reasoner" / "configs"
 
 
-def test_without_the_override_the_configuration_is_as_before(host: Path, tmp_path: Path) -> None:
+def test_without_the_override_the_configuration_is_as_before(host, tmp_path):
     ours = composed(host, [])
     assert "population" not in ours and ours.hydra.callbacks == {}
 
 
-def test_other_applications_do_not_see_the_group(host: Path, tmp_path: Path) -> None:
+def test_other_applications_do_not_see_the_group(host, tmp_path):
     for _ in range(2):
         assert composed(host, ["+population=4t4s"]).population.teachers == 4
         # Where there is no such group, it is a key with a value.
         assert composed(tmp_path / "other" / "conf", ["+population=4t4s"]).population == "4t4s"
 
 
-def test_an_arm_of_ones_own_starts_from_the_same_defaults(host: Path, tmp_path: Path) -> None:
+def test_an_arm_of_ones_own_starts_from_the_same_defaults(host, tmp_path):
     folder = tmp_path / "own" / "population"
     folder.mkdir(parents=True)
     (folder / "5t5s.yaml").write_text(
@@ -79,7 +75,7 @@ def test_an_arm_of_ones_own_starts_from_the_same_defaults(host: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_every_arm_is_sound_and_names_the_callback(host: Path, arm: str) -> None:
+def test_every_arm_is_sound_and_names_the_callback(host, arm):
     config = composed(host, [f"+population={arm}"])
     settings = read_settings(config.population)
     assert (settings.name, settings.teachers, settings.students) == (arm, ARMS[arm], ARMS[arm])
@@ -89,7 +85,7 @@ def test_every_arm_is_sound_and_names_the_callback(host: Path, arm: str) -> None
     preflight.check_config(config, settings)
 
 
-def test_every_setting_has_the_default_of_its_field(host: Path) -> None:
+def test_every_setting_has_the_default_of_its_field(host):
     config = composed(host, ["+population=4t4s"])
     settings = read_settings(config.population)
     expected = PopulationSettings()
@@ -98,7 +94,7 @@ def test_every_setting_has_the_default_of_its_field(host: Path) -> None:
 
 
 @pytest.mark.parametrize("override", ["+population=9t9s", "population.sed=1"])
-def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str) -> None:
+def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
     with pytest.raises(HydraException):
         composed(host, ["+population=2t2s"] * (override[0] != "+") + [override])
 
@@ -129,13 +125,13 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str)
         "azr.seed_dataset=no/such/file.jsonl",
     ],
 )
-def test_what_cannot_work_is_refused_by_its_key(host: Path, override: str) -> None:
+def test_what_cannot_work_is_refused_by_its_key(host, override):
     config = composed(host, ["+population=4t4s", override])
     with refuses(override.lstrip("+").partition("=")[0]):
         preflight.check_config(config, read_settings(config.population))
 
 
-def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
+def test_split_needs_even_workers_and_two_roles(host):
     config = composed(
         host, ["+population=2t2s", "population.placement=split", "trainer.n_gpus_per_node=3"]
     )
@@ -146,7 +142,7 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
         read_settings(config.population)
 
 
-def test_every_match_needs_a_proposal_of_each_type(host: Path) -> None:
+def test_every_match_needs_a_proposal_of_each_type(host):
     few = ["population.batch_size=6", "population.students=32"]
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
@@ -160,13 +156,13 @@ def test_every_match_needs_a_proposal_of_each_type(host: Path) -> None:
         "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
     ],
 )
-def test_what_is_for_local_runs_is_refused(host: Path, override: str) -> None:
+def test_what_is_for_local_runs_is_refused(host, override):
     config = composed(host, ["+population=2t2s", override])
     with refuses(override.lstrip("+").partition("=")[0].removesuffix(".init")):
         read_settings(config.population)
 
 
-def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> None:
+def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     seeds = tmp_path / "seeds.jsonl"
     seeds.write_text("{}\n" * 60)
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
@@ -178,7 +174,7 @@ def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> Non
     assert preflight.agent_rows(config, read_settings(config.population)) == 50
 
 
-def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path: Path) -> None:
+def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
     from transformers import GPT2Config
 
     GPT2Config(n_embd=32, n_layer=1, n_head=2).save_pretrained(tmp_path)
@@ -199,9 +195,7 @@ def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path: Path) -> 
         preflight.check_base(config, settings)
 
 
-def test_elsewhere_than_in_azr_the_process_ends(
-    host: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
     with pytest.raises(SystemExit) as caught:
         ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
     message = capsys.readouterr().err
@@ -209,13 +203,11 @@ def test_elsewhere_than_in_azr_the_process_ends(
     assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
 
 
-def test_a_host_without_a_method_that_is_replaced_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_host_without_a_method_that_is_replaced_is_refused(monkeypatch):
     class Trainer:
-        def fit(self) -> None: ...
+        def fit(self): ...
 
-    module: Any = ModuleType("host")
+    module = ModuleType("host")
     module.CodeIORayPPOTrainer, module.TaskRunner = Trainer, object
     monkeypatch.setattr(preflight.importlib, "import_module", lambda name: module)
     hooked = "host:CodeIORayPPOTrainer"

@@ -1,7 +1,5 @@
 """AZR's loaders by member; veRL's tensors and rows of token ids."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -17,14 +15,14 @@ from azr_population.hosts.azr.batches import (
 )
 
 
-def rows(start: int, count: int) -> dict:
+def rows(start, count):
     return {
         "input_ids": torch.arange(start, start + count).unsqueeze(1),
         "problem": np.array([str(n) for n in range(count)], dtype=object),
     }
 
 
-def test_loaders_are_joined_and_shared_out_by_member() -> None:
+def test_loaders_are_joined_and_shared_out_by_member():
     joined = list(
         one_after_the_other([(2, [rows(0, 2), rows(10, 2)]), (3, [rows(5, 2), rows(15, 2)])])
     )
@@ -39,7 +37,7 @@ def test_loaders_are_joined_and_shared_out_by_member() -> None:
         list(split_evenly([rows(0, 7)], [0, 1]))
 
 
-def test_the_batch_size_is_put_back() -> None:
+def test_the_batch_size_is_put_back():
     config = OmegaConf.create({"data": {"train_batch_size": 4}})
     OmegaConf.set_struct(config, True)
     with batch_size(config, 32):
@@ -54,12 +52,12 @@ PROMPTS = {
 }
 
 
-def test_left_padding_is_trimmed() -> None:
+def test_left_padding_is_trimmed():
     rows = prompt_rows(PROMPTS["input_ids"], PROMPTS["attention_mask"])
     assert rows == [[5, 6], [7, 8, 9, 10]]
 
 
-def test_responses_are_padded_cut_and_found_again() -> None:
+def test_responses_are_padded_cut_and_found_again():
     batch = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad_id=0)
     assert batch["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
     assert batch["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]

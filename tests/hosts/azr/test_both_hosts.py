@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import azr_stand_in
@@ -24,9 +23,7 @@ from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
 from azr_population.method.callbacks import Callback
 from azr_population.method.completion_log import CompletionLog
-from azr_population.method.population import Population
 from azr_population.method.proposals import Proposal
-from azr_population.method.record import StepRecords
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext
@@ -44,31 +41,29 @@ class Script:
 
     tokenizer = azr_stand_in.Bytes()
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.count = 0
         self.generated = GeneratedCounts()
         self.samples: dict[int, list[Any]] = {}
 
-    def generate(
-        self, prompts: Sequence[str], slots: Sequence[int], sampling: Any, seed: int
-    ) -> list[list[Completion]]:
+    def generate(self, prompts, slots, sampling, seed):
         return [
             [self._complete(prompt, slot) for _ in range(sampling.n)]
             for prompt, slot in zip(prompts, slots, strict=True)
         ]
 
-    def _complete(self, prompt: str, slot: int) -> Completion:
+    def _complete(self, prompt, slot):
         self.count += 1
         text = self._write(prompt, random.Random(f"{self.count} {slot}").randrange(10**6))
         completion = Completion(slot, (), tuple(text.encode()), (), True, text)
         self.generated.add(slot, completion)
         return completion
 
-    def take_generated(self) -> GeneratedCounts:
+    def take_generated(self):
         generated, self.generated = self.generated, GeneratedCounts()
         return generated
 
-    def _write(self, prompt: str, luck: int) -> str:
+    def _write(self, prompt, luck):
         if luck % 7 == 0:
             return "nothing at all"
         if prompt.startswith("Design"):
@@ -85,51 +80,51 @@ class Script:
             return f"```input\n{int(output[1]) - int(shown[1]) + right}\n```"
         return f"```python\ndef f(a):\n    return a + {int(output[1]) + right}\n```"
 
-    def update(self, samples: Any, hyperparameters: Any) -> dict[int, dict[str, float]]:
+    def update(self, samples, hyperparameters):
         self.samples, self.hyperparameters = samples, hyperparameters
         return {slot: dict(UPDATES) for slot in samples}
 
-    def read(self, slot: int) -> Any:
+    def read(self, slot):
         return slot
 
-    def write(self, slot: int, adapter: Any) -> None:
+    def write(self, slot, adapter):
         pass
 
 
 @pytest.fixture(scope="module")
-def referee() -> Any:
+def referee():
     with Referee(RefereeSettings(workers=1, timeout=5.0, allow_unsandboxed=True)) as referee:
         yield referee
 
 
 @pytest.fixture(autouse=True)
-def same_children(monkeypatch: pytest.MonkeyPatch) -> None:
+def same_children(monkeypatch):
     """Adapters play no part: both hosts make the same children by word only."""
     monkeypatch.setattr("azr_population.method.step.breed", lambda **recipe: (None, MAKING))
 
 
 @pytest.fixture(autouse=True)
-def parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+def parsers(monkeypatch):
     azr_stand_in.install_parsers(monkeypatch)
 
 
 class Local(Callback):
     """The local host, with the rows of its last step."""
 
-    def __init__(self, referee: Referee, config: Config) -> None:
+    def __init__(self, referee, config):
         self.engine = Script()
-        self.play = SelfPlay(config, StepContext(self.engine, referee, Code(), ChatFormat()))  # type: ignore[arg-type]
+        self.play = SelfPlay(config, StepContext(self.engine, referee, Code(), ChatFormat()))
         self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
         self.rows: list[Proposal] = []
 
-    def updated(self, population: Population, rows: Any, practice: Any) -> None:
+    def updated(self, population, rows, practice):
         self.rows = list(rows)
 
-    def play_step(self) -> StepRecords:
+    def play_step(self):
         return self.play.play_step()
 
 
-def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, Any]:
+def play_in_azr(step, local, config):
     """The same step inside AZR: its records, and each batch's (rows, advantages)."""
     population = step.population
     step.begin(population.step + 1)
@@ -137,16 +132,15 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
     for kind in TaskType:
         # In the order in which the local host generated them.
         rows = sorted(
-            (row for row in local.rows if row.type == kind),
-            key=lambda row: row.match.teacher.slot,
+            (row for row in local.rows if row.type == kind), key=lambda row: row.match.teacher.slot
         )
         batch = azr_stand_in.batch_of(rows)
         group = azr_stand_in.StandInGroup(rows, config.population.samples_per_task)
-        step.assign(batch, f"gen_{kind}")  # type: ignore[arg-type]
+        step.assign(batch, f"gen_{kind}")
         assert [int(slot) for slot in batch.non_tensor_batch["opponent"]] == [
             row.match.student.slot for row in rows
         ]
-        judge = Judge(azr_stand_in.Manager(rows), step, group)  # type: ignore[arg-type]
+        judge = Judge(azr_stand_in.Manager(rows), step, group)
         tensor, *_ = judge(
             data=batch,
             problem_type=f"gen_{kind}",
@@ -154,7 +148,7 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
             n_samples=config.population.samples_per_task,
         )
         batches.append((proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen"))
-        step.credit(batch, f"gen_{kind}")  # type: ignore[arg-type]
+        step.credit(batch, f"gen_{kind}")
     # What students train on inside AZR is AZR's own choice; here they get the local host's.
     streams = population.streams
     generator = streams.numpy("attempts", population.step)
@@ -163,7 +157,7 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
         solving = [row for row in drawn if row.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
-        step.credit(batch, f"pred_{kind}")  # type: ignore[arg-type]
+        step.credit(batch, f"pred_{kind}")
     slots = [member.slot for member in population.roster]
     written = [completion for row in local.rows for completion in row.completions]
     generated = GeneratedCounts()
@@ -174,7 +168,7 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
     return records, batches
 
 
-def settings_of(config: Config, **more: Any) -> PopulationSettings:
+def settings_of(config, **more):
     return PopulationSettings(
         teachers=config.population.teachers,
         students=config.population.students,
@@ -185,7 +179,7 @@ def settings_of(config: Config, **more: Any) -> PopulationSettings:
     )
 
 
-def told(records: StepRecords) -> dict[str, Any]:
+def told(records):
     """The records without the clock's part, and without the phases, which are each host's own."""
     metrics = {k: v for k, v in records.metrics.items() if not k.startswith("time/")}
     return {
@@ -203,9 +197,7 @@ def told(records: StepRecords) -> dict[str, Any]:
     ("teachers", "students", "reward"),
     [(2, 2, "adversarial"), (2, 3, "squared"), (0, 0, "stock"), (1, 1, "learnability")],
 )
-def test_both_hosts_tell_the_same(
-    referee: Referee, teachers: int, students: int, reward: str
-) -> None:
+def test_both_hosts_tell_the_same(referee, teachers, students, reward):
     config = Config()
     config.population.teachers, config.population.students = teachers, students
     config.population.batch_size, config.population.samples_per_task = 18, 3
@@ -215,7 +207,7 @@ def test_both_hosts_tell_the_same(
     local = Local(referee, config)
     population = population_of(settings_of(config, teacher_reward=reward), 1e-6)
     inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
-    seen: set[Any] = set()
+    seen = set()
     for _ in range(3):
         expected = local.play_step()
         found, batches = play_in_azr(inside, local, config)
@@ -229,7 +221,7 @@ def test_both_hosts_tell_the_same(
     assert {row.copies > 0 for row in local.rows} == {True, False}
 
 
-def check_advantages(local: Local, batches: Sequence[Any]) -> None:
+def check_advantages(local, batches):
     """Who learns from what is the same; AZR's weights are by tokens, so values are not."""
     expected = {
         (slot, id(sample.completion)): sample.advantage

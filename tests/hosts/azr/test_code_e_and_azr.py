@@ -1,10 +1,8 @@
 """AZR's fourth type: what our domain says against what AZR's own code says."""
 
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import needs
 import pytest
@@ -26,7 +24,7 @@ GENERATED = 240
 
 
 @pytest.fixture(name="executor")
-def executor_fixture(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def executor_fixture(monkeypatch):
     monkeypatch.syspath_prepend(AZR_HOME)
     needs.module("pebble", "AZR")
     from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
@@ -36,14 +34,14 @@ def executor_fixture(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     executor.cleanup()
 
 
-def ours(asked: Sequence[ParsedProposal]) -> list[str]:
+def ours(asked):
     """The names, or in brackets why it is no task."""
     with Referee() as referee:
         verdicts = CodeE().judge(asked, referee, RULES)
     return [one.outputs[0] if isinstance(one, Task) else f"({one})" for one in verdicts]
 
 
-def theirs(executor: Any, asked: Sequence[ParsedProposal]) -> list[str]:
+def theirs(executor, asked):
     told = []
     for one in asked:
         valid, output = executor.check_all(
@@ -57,14 +55,14 @@ def theirs(executor: Any, asked: Sequence[ParsedProposal]) -> list[str]:
     return told
 
 
-def test_generated_programs_raise_what_azr_says(executor: Any) -> None:
+def test_generated_programs_raise_what_azr_says(executor):
     domain, rng = find_domain("code_e"), Random(11)
     tasks = [domain.draw("code_e", rng) for _ in range(GENERATED)]
     asked = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
     assert ours(asked) == theirs(executor, asked) == [task.outputs[0] for task in tasks]
 
 
-def test_seeds_raise_what_azr_says(executor: Any) -> None:
+def test_seeds_raise_what_azr_says(executor):
     """AZR has no seeds of errors: those of its other types, as they are, and given None."""
     seeds = read_seed_file(Path(AZR_HOME) / "data/7b_coder_seed_io.jsonl")
     asked = [
@@ -112,7 +110,7 @@ ALIKE = {
 """Programs on which both agree; those in brackets are no tasks to either."""
 
 
-def test_odd_programs_raise_what_azr_says(executor: Any) -> None:
+def test_odd_programs_raise_what_azr_says(executor):
     asked = [ParsedProposal("code_e", program, ("1",)) for program in ALIKE]
     assert theirs(executor, asked) == list(ALIKE.values())
     told = ["(invalid)" if one.startswith("(") else one for one in ours(asked)]
@@ -133,15 +131,12 @@ DIFFERENT = {
         "(nondeterministic)",
     ),
     # What the sandbox does not import.
-    "import os\ndef f(n):\n    return os.listdir('/nowhere')": (
-        {"FileNotFoundError"},
-        "(banned)",
-    ),
+    "import os\ndef f(n):\n    return os.listdir('/nowhere')": ({"FileNotFoundError"}, "(banned)"),
 }
 """Where AZR's answer is an accident of how it runs programs: (AZR's, ours)."""
 
 
-def test_where_we_differ_on_purpose(executor: Any) -> None:
+def test_where_we_differ_on_purpose(executor):
     asked = [ParsedProposal("code_e", program, ("1",)) for program in DIFFERENT]
     assert ours(asked) == [own for _, own in DIFFERENT.values()]
     for told, (stock, _) in zip(theirs(executor, asked), DIFFERENT.values(), strict=True):
@@ -149,13 +144,13 @@ def test_where_we_differ_on_purpose(executor: Any) -> None:
 
 
 @pytest.fixture(name="tokenizer")
-def tokenizer_fixture(tiny_base: Path) -> Any:
+def tokenizer_fixture(tiny_base):
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(tiny_base)
 
 
-def manager(tokenizer: Any, folder: Path) -> Any:
+def manager(tokenizer, folder):
     from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
     from omegaconf import OmegaConf
 
@@ -172,7 +167,7 @@ def manager(tokenizer: Any, folder: Path) -> Any:
     )
 
 
-def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> None:
+def test_proposals_inside_azr(executor, tokenizer, tmp_path):
     """AZR's manager alone fails at its first valid proposal; under the judge it pays."""
     needs.verl()
     from azr_population.config.schema import EvolutionConfig
@@ -198,7 +193,7 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
     step.begin(1)
     data = proposals(tokenizer, ["1 // a", "1", None, "1 // 0", "(", "len(a)"])
     step.assign(data, "gen_code_e")
-    judge = Judge(manager(tokenizer, tmp_path), step, students)  # type: ignore[arg-type]
+    judge = Judge(manager(tokenizer, tmp_path), step, students)
     tensor, _, programs, _ = judge(data=data, **arguments)
     judge.end_step()
     # Inputs are 0, 1, 2, ...: the first and the fourth divide by zero.
@@ -214,7 +209,7 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
     assert len(programs) == 4 and all("error" not in one for one in programs)
 
 
-def test_answers_inside_azr(tokenizer: Any, tmp_path: Path, executor: Any) -> None:
+def test_answers_inside_azr(tokenizer, tmp_path, executor):
     """AZR's own verdicts on answers to AZR's own tasks, and ours."""
     needs.verl()
     import numpy as np

@@ -1,9 +1,6 @@
 """Overrides that cannot be meant are one line, in Hydra's own words."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -12,12 +9,12 @@ from hydra.errors import HydraException
 
 
 @pytest.fixture(autouse=True)
-def hydra_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def hydra_as_it_was(monkeypatch):
     load = ConfigLoaderImpl.load_configuration
     monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", load)
 
 
-def composed(folder: Path, overrides: list[str]) -> None:
+def composed(folder, overrides):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "app.yaml").write_text("data: {train_batch_size: 64}\n")
     with initialize_config_dir(str(folder), version_base=None):
@@ -34,13 +31,7 @@ def composed(folder: Path, overrides: list[str]) -> None:
         (["+population=4t4s", "population.seed=[1"], "[1"),
     ],
 )
-def test_what_hydra_refuses_is_one_line(
-    overrides: list[str],
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_hydra_refuses_is_one_line(overrides, name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["main", *overrides])
     with pytest.raises(SystemExit):
         composed(tmp_path / "absolute_zero_reasoner" / "configs", overrides)
@@ -48,9 +39,7 @@ def test_what_hydra_refuses_is_one_line(
     assert message.startswith("azr-population: ") and message.count("\n") == 1 and name in message
 
 
-def test_a_setting_without_a_population_does_not_start_stock_azr(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_setting_without_a_population_does_not_start_stock_azr(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["main", "+population.seed=3"])
     composed(tmp_path / "another" / "configs", ["+population.seed=3"])
     with pytest.raises(SystemExit):
@@ -58,7 +47,7 @@ def test_a_setting_without_a_population_does_not_start_stock_azr(
     assert "+population=4t4s" in capsys.readouterr().err
 
 
-def test_other_commands_keep_hydras_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_commands_keep_hydras_errors(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["main", "trainer.project_name=population"])
     with pytest.raises(HydraException):
         composed(tmp_path / "absolute_zero_reasoner" / "configs", ["no.such=1"])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import needs
 import pytest
 
-from azr_population.hosts.azr import executors
 from azr_population.hosts.azr.executors import StepExecutor
 
 AZR_HOME = Path(os.environ.get("AZR_HOME", ""))
@@ -27,27 +23,27 @@ class Counting:
     max_workers = 1
     _process_pool = None
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.ran: list[str] = []
 
-    def cleanup(self) -> None: ...
+    def cleanup(self): ...
 
-    def _get_process_pool(self, size: int) -> None: ...
+    def _get_process_pool(self, size): ...
 
-    def apply(self, code: str) -> tuple[str, str]:
+    def apply(self, code):
         return self.batch_apply([code])[0]
 
-    def batch_apply(self, codes: list[str]) -> list[tuple[str, str]]:
+    def batch_apply(self, codes):
         self.ran += codes
         return [(str(len(code)), "Done") for code in codes]
 
-    def length(self, code: str) -> int:
+    def length(self, code):
         printed, status = self.apply(code)
         assert status == "Done"
         return printed != "True" and int(printed)
 
 
-def test_a_prefetched_program_runs_once() -> None:
+def test_a_prefetched_program_runs_once():
     executor = Counting()
     step = StepExecutor(executor, processes=1)
     step.prefetch([lambda asked, n=n: asked.length("x" * n) for n in (3, 5, 3)])
@@ -58,7 +54,7 @@ def test_a_prefetched_program_runs_once() -> None:
     assert executor.length("xxx") == 3
 
 
-def test_the_referee_in_its_place_is_asked_as_it_is() -> None:
+def test_the_referee_in_its_place_is_asked_as_it_is():
     class Referee(Counting):
         _get_process_pool = property()  # has none
 
@@ -69,72 +65,8 @@ def test_the_referee_in_its_place_is_asked_as_it_is() -> None:
     step.close()
 
 
-class Clock:
-    """Seconds that pass where a program runs, a row is written or AZR waits, and nowhere else."""
-
-    def __init__(self) -> None:
-        self.now = self.waited = 0.0
-
-
-class TimedPool:
-    """In the place of the threads: so many programs at once, each as long as `LENGTH` says."""
-
-    clock: Clock
-
-    def __init__(self, processes: int) -> None:
-        self.free = [0.0] * processes
-
-    def submit(self, run: Callable[[str], Any], code: str) -> TimedPool.Run:
-        end = max(self.clock.now, heapq.heappop(self.free)) + seconds(code)
-        heapq.heappush(self.free, end)
-        return TimedPool.Run(self.clock, end, run(code))
-
-    def shutdown(self, cancel_futures: bool) -> None: ...
-
-    class Run:
-        """A program that has been started."""
-
-        def __init__(self, clock: Clock, end: float, printed: Any) -> None:
-            self.clock, self.end, self.printed = clock, end, printed
-
-        def result(self) -> Any:
-            wait = max(0.0, self.end - self.clock.now)
-            self.clock.now += wait
-            self.clock.waited += wait
-            return self.printed
-
-
-def seconds(code: str) -> float:
-    return 10.0 if code.startswith("loop") else 0.001
-
-
-@pytest.mark.parametrize("last_loop", [40, 93])
-def test_programs_run_while_later_rows_are_written(
-    monkeypatch: pytest.MonkeyPatch, last_loop: int
-) -> None:
-    """A row ends every second for 100 seconds; three are endless loops."""
-    monkeypatch.setattr(executors, "ThreadPoolExecutor", TimedPool)
-    codes = [f"{'loop' if row in (5, 20, last_loop) else 'program'} {row}" for row in range(100)]
-    waited, lengths = {}, {}
-    for streamed in (True, False):
-        TimedPool.clock = clock = Clock()
-        step = StepExecutor(Counting(), processes=4)
-        for code in codes:
-            clock.now += 1.0
-            if streamed:
-                step.prefetch([lambda asked, code=code: asked.length(code)])
-        step.prefetch([lambda asked, code=code: asked.length(code) for code in codes])
-        lengths[streamed] = [step.length(code) for code in codes]
-        waited[streamed] = clock.waited
-        assert step.missed == 0
-    assert lengths[True] == lengths[False] == [len(code) for code in codes]
-    # The loop of row 93 is started 6 seconds before the last row ends.
-    assert waited[True] == pytest.approx(4.0 if last_loop == 93 else 0.001, abs=0.002)
-    assert waited[False] == pytest.approx(10.0, abs=0.2)
-
-
 @pytest.fixture
-def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def executor(monkeypatch):
     needs.verl()
     monkeypatch.syspath_prepend(str(AZR_HOME))
     from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
@@ -148,12 +80,12 @@ def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     undo(EVALS)
 
 
-def seeds(name: str, count: int) -> list[dict[str, Any]]:
+def seeds(name, count):
     lines = (AZR_HOME / "data" / name).read_text().splitlines()
     return [json.loads(line) for line in lines[:: len(lines) // count]][:count]
 
 
-def checks(count: int) -> list[dict[str, Any]]:
+def checks(count):
     """Arguments of `check_all`: AZR's own seeds, a loop, what raises, what does not parse."""
     asked = [
         {"code": seed["snippet"], "inputs": seed["input"], "imports": seed["imports"]}
@@ -171,7 +103,7 @@ def checks(count: int) -> list[dict[str, Any]]:
     return [{**arguments, **words, "check_determinism": True} for arguments in asked]
 
 
-def predictions(count: int) -> list[dict[str, Any]]:
+def predictions(count):
     """Arguments of `eval_input_prediction`: right, wrong, no literal, and a loop."""
     asked = []
     for seed in seeds("7b_coder_seed_io.jsonl", count):
@@ -190,7 +122,7 @@ def predictions(count: int) -> list[dict[str, Any]]:
 @pytest.mark.azr
 @pytest.mark.slow
 @needs.azr_checkout
-def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor: Any) -> None:
+def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor):
     asked, judged = checks(24), predictions(24)
     alone = [executor.check_all(**arguments) for arguments in asked]
     scores = [executor.eval_input_prediction(**arguments) for arguments in judged]
@@ -214,7 +146,7 @@ def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor: Any) -> None:
 @pytest.mark.azr
 @pytest.mark.slow
 @needs.azr_checkout
-def test_an_endless_loop_holds_up_no_other_program(executor: Any) -> None:
+def test_an_endless_loop_holds_up_no_other_program(executor):
     loops = [LOOP.replace("pass", f"a = {n}") for n in range(6)]
     step = StepExecutor(executor, processes=6)
     step.prefetch(

@@ -1,11 +1,5 @@
 """The facade's tensors and rows over workers in this process; test_facade.py has them under Ray."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import needs
 import pytest
 import torch
@@ -20,7 +14,7 @@ from azr_population.engines.assembly import make_engine  # noqa: E402
 from azr_population.engines.workers.placement import PlacedGroup  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.hosts.azr.batches import PromptBatch, prompt_rows  # noqa: E402
-from azr_population.hosts.azr.facade import SAMPLED, PopulationGroup  # noqa: E402
+from azr_population.hosts.azr.facade import SAMPLED  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -32,34 +26,34 @@ class Workers:
 
     world_size = 1
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings):
         first = settings.first_member
         drawn = [Streams(1).torch(f"adapter {first + slot}") for slot in range(settings.slots)]
         self.engine, _ = make_engine(settings, drawn, parallel=True)
 
-    def log_prob_rows(self, parts: list[dict[str, Any]]) -> list[Any]:
+    def log_prob_rows(self, parts):
         return [self.engine.log_probs(**part) for part in parts]
 
-    def update_rows(self, parts: list[dict[str, Any]]) -> list[Any]:
+    def update_rows(self, parts):
         return [self.engine.update(**part) for part in parts]
 
-    def shares_prompts(self) -> list[bool]:
+    def shares_prompts(self):
         return [self.engine.learner.shares_prompts]
 
-    def read_member(self, slot: int) -> list[Any]:
+    def read_member(self, slot):
         return [self.engine.read(slot)]
 
 
 class LocalGroup(PlacedGroup):
     """A group of one rank in this process."""
 
-    def stream(self, parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
+    def stream(self, parts):
         (part,) = parts
         for finished in self.workers.engine.stream(**part):
             yield 0, finished
 
 
-def facade(base: Path, sizes: list[int], cap: float = 0.0) -> PopulationGroup:
+def facade(base, sizes, cap=0.0):
     groups, first = [], 0
     for size in sizes:
         settings = WorkerSettings(
@@ -75,7 +69,7 @@ def facade(base: Path, sizes: list[int], cap: float = 0.0) -> PopulationGroup:
     return facades.facade(groups, settings, WIDTH)
 
 
-def test_members_in_two_groups_do_what_they_do_in_one(tiny_base: Path) -> None:
+def test_members_in_two_groups_do_what_they_do_in_one(tiny_base):
     one, two = facade(tiny_base, [4]), facade(tiny_base, [2, 2])
     before = [one.read_member(slot) for slot in range(4)]
     ours, theirs = facades.batch(one, SLOTS), facades.batch(two, SLOTS)
@@ -90,7 +84,7 @@ def test_members_in_two_groups_do_what_they_do_in_one(tiny_base: Path) -> None:
         assert all(not torch.equal(pair.B, after[n].B) for n, pair in adapter.factors.items())
 
 
-def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base: Path) -> None:
+def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base):
     group = facade(tiny_base, [2, 2], cap=2.0)
     given = facades.prompts(len(SLOTS))
     output = facades.generated(group, SLOTS)
@@ -109,7 +103,7 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base: Path)
     assert sampled[row, : len(ids)].tolist() == pytest.approx(chosen.tolist(), abs=1e-4)
 
 
-def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base: Path) -> None:
+def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base):
     merged, apart = facade(tiny_base, [2, 2]), facade(tiny_base, [2, 2])
     given = {"gen_code_o": facades.prompts(8), "pred_code_f": facades.prompts(5)}
     slots = {"gen_code_o": SLOTS, "pred_code_f": [2, 0, 3, 1, 2]}
@@ -121,7 +115,7 @@ def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base: Path
         )
         for name, data in given.items()
     }
-    ended: dict[str, list[int]] = {name: [] for name in given}
+    ended = {name: [] for name in given}
     written = merged.prefetch(batches, lambda name, rows, _: ended[name].extend(rows))
     assert {name: sorted(rows) for name, rows in ended.items()} == {
         name: list(range(len(data))) for name, data in given.items()

@@ -1,7 +1,5 @@
 """The commands that AZR ships, with the override added, as far as can be told without GPUs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -17,17 +15,13 @@ from azr_population.hosts.azr import preflight
 from azr_population.hosts.azr.settings import read_settings
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [
-    pytest.mark.azr,
-    needs.azr_checkout,
-    pytest.mark.usefixtures("vllm_is_there"),
-]
+pytestmark = [pytest.mark.azr, needs.azr_checkout, pytest.mark.usefixtures("vllm_is_there")]
 COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
 
 
 @pytest.mark.parametrize("arm", ["single", "4t4s", "8t8s"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_azrs_own_commands_pass(name: str, arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azrs_own_commands_pass(name, arm, monkeypatch):
     script = Path(AZR_HOME) / "scripts" / "selfplay" / f"{name}.sh"
     if not script.is_file():
         pytest.skip(f"this AZR has no {script.name}")
@@ -58,7 +52,7 @@ ADDED = {
 }
 
 
-def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
+def commands_of(script, folder, *arguments):
     """The overrides of each AZR command that an example runs, by a `python` that only notes them.
 
     So AZR's own script is part of it, and the shell does the quoting.
@@ -94,12 +88,8 @@ def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
     ],
 )
 def test_every_override_of_our_examples_is_one_of_azrs(
-    script: str,
-    arguments: list[str],
-    arms: list[str | None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    script, arguments, arms, tmp_path, monkeypatch
+):
     commands = commands_of(script, tmp_path, *arguments)
     assert len(commands) == len(arms)
     monkeypatch.chdir(AZR_HOME)
@@ -117,7 +107,7 @@ def test_every_override_of_our_examples_is_one_of_azrs(
             preflight.check_config(config, settings)
 
 
-def test_the_host_has_the_surface_that_is_hooked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_has_the_surface_that_is_hooked(monkeypatch):
     needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
     import absolute_zero_reasoner.main_azr_ppo as main

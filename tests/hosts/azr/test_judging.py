@@ -1,30 +1,23 @@
 """AZR's own reward manager under the judge: whose solve rate counts, and what it is worth."""
 
-from __future__ import annotations
-
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import needs
 import pytest
 from fake_group import FakeGroup
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [
-    pytest.mark.azr,
-    needs.azr_checkout,
-]
+pytestmark = [pytest.mark.azr, needs.azr_checkout]
 SAMPLES = 2
 
 
-def students(tokenizer: Any, kind: str = "code_o") -> FakeGroup:
+def students(tokenizer, kind="code_o"):
     """Whose `a + k` is solved in the first k of the samples."""
     shown, asked = ("output", "input") if kind == "code_i" else ("input", "output")
 
-    def write(prompt: list[int], sample: int) -> Sequence[int]:
+    def write(prompt, sample):
         pattern = rf"a \+ (\d)\n.*?```{shown}\n(\d+)"
         ((k, given),) = re.findall(pattern, tokenizer.decode(prompt), re.DOTALL)
         right = int(given) - int(k) if asked == "input" else int(given) + int(k)
@@ -36,13 +29,13 @@ def students(tokenizer: Any, kind: str = "code_o") -> FakeGroup:
 
 
 @pytest.fixture
-def tokenizer(tiny_base: Path) -> Any:
+def tokenizer(tiny_base):
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(tiny_base)
 
 
-def proposals(tokenizer: Any, ks: Sequence[int | str | None]) -> Any:
+def proposals(tokenizer, ks):
     """Rows of code_o proposals; None is gibberish."""
     import numpy as np
     import torch
@@ -83,7 +76,7 @@ def proposals(tokenizer: Any, ks: Sequence[int | str | None]) -> Any:
 
 
 @pytest.fixture
-def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def judged(tmp_path, tokenizer, monkeypatch):
     """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
     needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
@@ -99,9 +92,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
     stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     executor = PythonExecutor(timeout_length=5, ast_check=True)
 
-    def judge(
-        reward: str | None, ks: Sequence[int | str | None], kind: str = "code_o"
-    ) -> tuple[list[float], Any, FakeGroup]:
+    def judge(reward, ks, kind="code_o"):
         manager = CodeIORewardManager(
             tokenizer=tokenizer,
             num_examine=0,
@@ -114,19 +105,16 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
         )
         group = students(tokenizer, kind)
         data = proposals(tokenizer, ks)
-        call: Any = manager
+        call = manager
         step = None
         if reward is not None:
             settings = PopulationSettings(
-                teachers=2,
-                students=2,
-                teacher_reward=reward,
-                evolution=EvolutionConfig(interval=0),
+                teachers=2, students=2, teacher_reward=reward, evolution=EvolutionConfig(interval=0)
             )
             step = Step(population_of(settings, 1e-6))
             step.begin(1)
             step.assign(data, f"gen_{kind}")
-            call = Judge(manager, step, group)  # type: ignore[arg-type]
+            call = Judge(manager, step, group)
             call.begin_step(executor)
             call.run_ahead(f"gen_{kind}", data)
         tensor, *_ = call(
@@ -144,7 +132,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
 KS = [0, 1, 2, None, 1, 0]
 
 
-def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any) -> None:
+def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged):
     rewards, step, group = judged("adversarial", KS)
     assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
     opponents = [row.match.student.slot for row in step.rows if row.task is not None]
@@ -156,7 +144,7 @@ def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any)
     assert step.rows[1].task.outputs == ("2",) and step.rows[1].reward == pytest.approx(0.5)
 
 
-def test_stock_is_what_azrs_code_pays(judged: Any) -> None:
+def test_stock_is_what_azrs_code_pays(judged):
     ours, step, _ = judged("stock", KS)
     theirs, *_ = judged(None, KS)
     assert ours == pytest.approx(theirs)
@@ -164,35 +152,33 @@ def test_stock_is_what_azrs_code_pays(judged: Any) -> None:
     assert [row.reason for row in step.rows] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
 
 
-def test_learnability_is_azrs_paper(judged: Any) -> None:
+def test_learnability_is_azrs_paper(judged):
     rewards, *_ = judged("learnability", KS)
     assert rewards == pytest.approx([0.0, 0.5, 0.0, -1.0, 0.5, 0.0])
 
 
-def test_what_does_not_run_is_told_from_what_does_not_parse(judged: Any) -> None:
+def test_what_does_not_run_is_told_from_what_does_not_parse(judged):
     # "9 / 0" makes a program that parses and raises.
     rewards, step, _ = judged("adversarial", [None, "9 / 0"])
     assert rewards == [-1.0, -1.0]
     assert [row.reason for row in step.rows] == ["unparsable", "invalid"]
 
 
-def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
+def test_without_a_valid_proposal_nobody_is_asked(judged):
     rewards, step, group = judged("adversarial", [None, None])
     assert rewards == [-1.0, -1.0] and group.routes == [[]]
     assert all(row.task is None and not row.attempts for row in step.rows)
 
 
 @pytest.mark.parametrize("kind", ["code_i", "code_o"])
-def test_it_judges_alike_whether_programs_run_ahead(
-    judged: Any, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_it_judges_alike_whether_programs_run_ahead(judged, kind, monkeypatch, request):
     from azr_population.hosts.azr.executors import StepExecutor
     from azr_population.patches import EVALS, apply, undo
 
     # As in a run: outputs are compared and not executed.
     apply(EVALS)
     request.addfinalizer(lambda: undo(EVALS))
-    made: list[StepExecutor] = []
+    made = []
     close = StepExecutor.close
     monkeypatch.setattr(StepExecutor, "close", lambda self: (made.append(self), close(self)))
     ks = [0, 1, 2, None, "9 / 0", 1]

@@ -1,7 +1,5 @@
 """Each key of AZR's command is AZR's, ours, refused or told; none is ignored in silence."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -19,7 +17,7 @@ THEIRS = ("actor_rollout_ref.", "algorithm.", "critic.", "reward_model.")
 UNKNOWN = "not known to +population"
 
 
-def leaves(node: object, path: str = "") -> list[str]:
+def leaves(node, path=""):
     """Dotted keys of all that is no dictionary; of an empty one its own."""
     if not isinstance(node, dict) or not node:
         return [path]
@@ -30,8 +28,8 @@ def leaves(node: object, path: str = "") -> list[str]:
 
 @pytest.mark.azr
 @needs.azr_checkout
-def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known() -> None:
-    keys_by_script: dict[str, set[str]] = {}
+def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known():
+    keys_by_script = {}
     for script in sorted((AZR_HOME / "scripts").glob("s*/*.sh")):
         for key in re.findall(r"^ +\+?([\w.]+)=", script.read_text(), re.MULTILINE):
             keys_by_script.setdefault(key, set()).add(script.name)
@@ -45,7 +43,7 @@ def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known() -> None:
 
 @pytest.mark.azr
 @needs.azr_checkout
-def test_the_keys_that_are_ours_or_refused_are_there() -> None:
+def test_the_keys_that_are_ours_or_refused_are_there():
     """A key that AZR has renamed would be refused or taken nowhere."""
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
     config = OmegaConf.load(folder / "azr_ppo_trainer.yaml")
@@ -57,14 +55,14 @@ def test_the_keys_that_are_ours_or_refused_are_there() -> None:
             assert name in OmegaConf.select(config, parent), key
 
 
-def test_the_longest_beginning_counts() -> None:
+def test_the_longest_beginning_counts():
     keys = ["optim.lr", "optim.lr_warmup_steps", "fsdp_config"]
     unused = overrides.unused([f"actor_rollout_ref.actor.{key}" for key in keys])
     assert list(unused.values()) == [[f"actor_rollout_ref.actor.{key}"] for key in keys[1:]]
     assert not overrides.unused(["trainer.logger"])
 
 
-def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
+def test_what_is_set_and_not_used_is_told_with_its_reason():
     task = [
         "data.train_batch_size=64",
         "+actor_rollout_ref.rollout.new_option=1",
@@ -100,14 +98,14 @@ def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
         "azr.pretrain_pred_steps=5",
     ],
 )
-def test_other_values_are_refused_with_the_one_that_works(override: str) -> None:
+def test_other_values_are_refused_with_the_one_that_works(override):
     key, _, value = override.partition("=")
     config = OmegaConf.from_dotlist([f"{key}={value}"])
     with refuses(key):
         overrides.refuse(config)
 
 
-def test_what_is_left_out_or_as_it_has_to_be_passes() -> None:
+def test_what_is_left_out_or_as_it_has_to_be_passes():
     overrides.refuse(OmegaConf.create({}))
     overrides.refuse(
         OmegaConf.create(

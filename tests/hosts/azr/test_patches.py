@@ -1,27 +1,20 @@
 """Each patch: the defect, shown on AZR's own code, and then its absence."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import needs
 import pytest
 from refusals import refuses
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [
-    pytest.mark.azr,
-    needs.azr_checkout,
-]
+pytestmark = [pytest.mark.azr, needs.azr_checkout]
 
 
 @pytest.fixture(autouse=True)
-def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def upstream(monkeypatch):
     """AZR importable, and every patch undone afterwards."""
     monkeypatch.syspath_prepend(AZR_HOME)
     from azr_population.patches import undo
@@ -31,24 +24,24 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     undo([*NEEDED, *OPTIONAL])
 
 
-def apply(patch: Any) -> None:
+def apply(patch):
     from azr_population.patches import apply as apply_patches
 
     apply_patches([patch])
 
 
-def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_training_loader_gets_a_state(monkeypatch):
     from absolute_zero_reasoner.trainer.ppo import reason_rl_ray_trainer as module
 
     from azr_population.patches.azr_fixes import DATALOADER_STATE
 
     class Dataset:
-        def __init__(self, **kwargs: Any) -> None: ...
+        def __init__(self, **kwargs): ...
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 4
 
-        def __getitem__(self, index: int) -> dict:
+        def __getitem__(self, index):
             return {}
 
     monkeypatch.setattr(module, "RLHFDataset", Dataset)
@@ -56,7 +49,7 @@ def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> No
             "shuffle": False, "train_batch_size": 2}  # fmt: skip
     actor = {"optim": {}}
 
-    def loader() -> Any:
+    def loader():
         from omegaconf import OmegaConf
 
         trainer = SimpleNamespace(
@@ -80,7 +73,7 @@ def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> No
     assert new_loader.state_dict() == {} and new_loader.load_state_dict({}) is None
 
 
-def manager(folder: Path, **more: Any) -> Any:
+def manager(folder, **more):
     from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
     from omegaconf import OmegaConf
 
@@ -98,7 +91,7 @@ def manager(folder: Path, **more: Any) -> Any:
     return CodeIORewardManager(**{**options, **more})
 
 
-VALID: dict[str, Any] = {
+VALID = {
     "uid": "one",
     "code_validity": True,
     "data_source": "gen_code_o",
@@ -115,24 +108,22 @@ VALID: dict[str, Any] = {
 }
 
 
-def test_difficulty_estimates_have_folders_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_difficulty_estimates_have_folders_of_their_own(tmp_path, monkeypatch):
     from absolute_zero_reasoner.rewards import reward_managers as module
 
     from azr_population.patches.azr_fixes import TEMP_PARQUET
 
     class Stop(Exception): ...
 
-    read: list[str] = []
+    read = []
 
-    def dataset(parquet_files: str, **kwargs: Any) -> None:
+    def dataset(parquet_files, **kwargs):
         read.append(parquet_files)
         raise Stop
 
     monkeypatch.setattr(module, "RLHFDataset", dataset)
 
-    def estimate() -> None:
+    def estimate():
         with pytest.raises(Stop):
             manager(tmp_path / "new")._get_problem_generator_rewards_and_valid_programs(
                 data_dicts=[VALID], problem_type="gen_code_o", n_samples=2, rollout_actor_wg=None,
@@ -154,13 +145,13 @@ def test_difficulty_estimates_have_folders_of_their_own(
 
 
 @pytest.fixture
-def tokenizer(tiny_base: Path) -> Any:
+def tokenizer(tiny_base):
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(tiny_base)
 
 
-def row(tokenizer: Any, prompt: str, response: str) -> Any:
+def row(tokenizer, prompt, response):
     """A row of a batch as AZR's reward manager reads it."""
     import numpy as np
     import torch
@@ -187,16 +178,16 @@ RESPONSE = "so </think> <answer>```python\ndef f(a):\n    return a\n```\n```inpu
 class Executor:
     """Finds every program valid."""
 
-    def check_all(self, **kwargs: Any) -> tuple[bool, str]:
+    def check_all(self, **kwargs):
         return True, "1"
 
 
-def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer: Any) -> None:
+def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path, tokenizer):
     from azr_population.patches.azr_fixes import OVERLONG_ESTIMATES
 
     item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
 
-    def validity(limit: int) -> tuple[bool, float]:
+    def validity(limit):
         judged = manager(tmp_path, tokenizer=tokenizer, max_prompt_length=limit)._get_data_dict(
             item, "gen_code_o", Executor(), [], "one", []
         )
@@ -209,12 +200,12 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer:
     assert validity(8000) == (True, 1.0)
 
 
-def test_a_row_without_the_splitter_is_read(tmp_path: Path, tokenizer: Any) -> None:
+def test_a_row_without_the_splitter_is_read(tmp_path, tokenizer):
     from azr_population.patches.azr_fixes import SPLITTER
 
     item = row(tokenizer, "no template here", f"<think> {RESPONSE}")
 
-    def read() -> Any:
+    def read():
         return manager(tmp_path, tokenizer=tokenizer)._get_data_dict(
             item, "gen_code_o", Executor(), [], "one", []
         )
@@ -225,9 +216,7 @@ def test_a_row_without_the_splitter_is_read(tmp_path: Path, tokenizer: Any) -> N
     assert read()["answer"]["input"] == "1" and read()["format_score"] == 1.0
 
 
-def test_prompts_that_never_fit_end_the_run(
-    tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompts_that_never_fit_end_the_run(tmp_path, tokenizer, monkeypatch):
     from absolute_zero_reasoner.data_construction import constructor
     from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
 
@@ -235,10 +224,10 @@ def test_prompts_that_never_fit_end_the_run(
 
     class Endless(Exception): ...
 
-    tried: list[int] = []
+    tried = []
     make_prompt = constructor.get_code_problem_generator_prompt
 
-    def prompt(**kwargs: Any) -> str:
+    def prompt(**kwargs):
         tried.append(1)
         if len(tried) > 2 * TRIES:
             raise Endless
@@ -247,7 +236,7 @@ def test_prompts_that_never_fit_end_the_run(
     monkeypatch.setattr(constructor, "get_code_problem_generator_prompt", prompt)
     task = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
 
-    def build() -> None:
+    def build():
         module.get_gen_code_io_data(
             io_data=[task], target_data_len=1, problem_type="code_o", instruction_type="answer",
             content_max_length=10, io_n=1, output_path=str(tmp_path / "p"), split="train",
@@ -263,7 +252,7 @@ def test_prompts_that_never_fit_end_the_run(
     assert len(tried) == TRIES
 
 
-def test_all_steps_are_played() -> None:
+def test_all_steps_are_played():
     from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
 
     from azr_population.patches.azr_fixes import TOTAL_STEPS
@@ -273,7 +262,7 @@ def test_all_steps_are_played() -> None:
     class Trainer(CodeIORayPPOTrainer):
         """Counts the steps that the loop begins, and begins none of AZR's work."""
 
-        def __init__(self) -> None:
+        def __init__(self):
             from omegaconf import OmegaConf
 
             self.total_training_steps, self.begun = 3, 0
@@ -286,16 +275,16 @@ def test_all_steps_are_played() -> None:
             self.config.azr.data_selection_strategy.composite_scheduler.enabled = True
             self.config.trainer.logger = []
 
-        def _load_checkpoint(self) -> None:
+        def _load_checkpoint(self):
             self.dataset_manager = SimpleNamespace(
                 get_dataset_size=SimpleNamespace(remote=lambda name: 0)
             )
 
-        def scheduler_step(self) -> None:
+        def scheduler_step(self):
             self.begun += 1
             self.global_steps += 1
 
-    def played(monkey: pytest.MonkeyPatch) -> int:
+    def played(monkey):
         monkey.setattr(sys.modules[CodeIORayPPOTrainer.__module__].ray, "get", lambda value: value)
         trainer = Trainer()
         trainer.fit()
@@ -307,7 +296,7 @@ def test_all_steps_are_played() -> None:
         assert played(monkey) == 3
 
 
-def test_settings_reach_the_reward_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_reach_the_reward_manager(monkeypatch):
     from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
     from omegaconf import OmegaConf
 
@@ -316,15 +305,15 @@ def test_settings_reach_the_reward_manager(monkeypatch: pytest.MonkeyPatch) -> N
     config = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     config.azr.data_selection_strategy.num_inputs = 4
     config.azr.data_selection_strategy.banned_keywords_for_errors_and_exceptions = ["raise"]
-    asked: dict[str, Any] = {}
+    asked = {}
 
     class Manager:
         num_inputs = 10
 
-        def __call__(self, **kwargs: Any) -> None:
+        def __call__(self, **kwargs):
             asked.update(kwargs)
 
-    def init(self: Any, **kwargs: Any) -> None:
+    def init(self, **kwargs):
         self.config, self.reward_fn, self.val_reward_fn = config, Manager(), None
 
     monkeypatch.setattr(module.ReasonRLRayPPOTrainer, "__init__", init)

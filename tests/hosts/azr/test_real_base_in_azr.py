@@ -5,14 +5,10 @@ By hand, in the environment of `scripts/azr_pins.sh`: a step takes minutes on a 
     AZR_HOME=... AZR_BASE=FOLDER python -m pytest -m azr tests/hosts/azr/test_real_base_in_azr.py
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import host
 import pytest
@@ -42,24 +38,24 @@ PLAYED = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
     folder = tmp_path_factory.mktemp("azr")
     host.prepare(folder)
     return folder
 
 
-def run_directory(folder: Path, out: Path) -> Path:
+def run_directory(folder, out):
     """Of a run with the checkpoints in `out`; AZR's folders are named after data and base."""
     return next(iter((folder / out).glob("*/*/*/population")), folder / "not yet")
 
 
-def records(path: Path, name: str) -> list[dict[str, Any]]:
+def records(path, name):
     return [json.loads(line) for line in (path / f"{name}.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("rollout", ["vllm", "torch"])
-def test_three_steps_with_a_replacement_killed_and_resumed(folder: Path, rollout: str) -> None:
+def test_three_steps_with_a_replacement_killed_and_resumed(folder, rollout):
     psutil = pytest.importorskip("psutil")
     if rollout == "vllm":
         pytest.importorskip("vllm", reason="vLLM is not installed: scripts/azr_pins.sh")

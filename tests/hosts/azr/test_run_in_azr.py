@@ -1,7 +1,5 @@
 """AZR's own command with the override, end to end on CPUs: four minutes each on two busy cores."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -10,8 +8,6 @@ import shlex
 import shutil
 import subprocess
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import host
 import needs
@@ -24,12 +20,7 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
 
-pytestmark = [
-    pytest.mark.azr,
-    pytest.mark.slow,
-    pytest.mark.timeout(3000),
-    needs.azr_checkout,
-]
+pytestmark = [pytest.mark.azr, pytest.mark.slow, pytest.mark.timeout(3000), needs.azr_checkout]
 
 POPULATION = [
     "population.worker=scripted_worker.ScriptedWorker",
@@ -43,28 +34,28 @@ POPULATION = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     needs.verl()
     folder = tmp_path_factory.mktemp("azr")
     host.prepare(folder)
     return folder
 
 
-def run_directory(folder: Path, out: str = "out") -> Path:
+def run_directory(folder, out="out"):
     return folder / out / "test_answer" / "base" / "answer_conditional" / "population"
 
 
-def records(folder: Path, name: str) -> list[dict[str, Any]]:
+def records(folder, name):
     lines = (run_directory(folder) / f"{name}.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def generated(log: str) -> list[int]:
+def generated(log):
     """The rows of each call for tokens."""
     return [int(rows) for rows in re.findall(r"one call for (\d+) rows", log)]
 
 
-def same_records(one: Path, other: Path) -> None:
+def same_records(one, other):
     """Whether two run directories are equal but for their times."""
     for name in ("matches", "lineage", "tasks", "completions", "metrics"):
         lines = [
@@ -78,7 +69,7 @@ def same_records(one: Path, other: Path) -> None:
     assert members_digest(one / "members") == members_digest(other / "members")
 
 
-def test_a_population_plays_all_problem_types(folder: Path) -> None:
+def test_a_population_plays_all_problem_types(folder):
     extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
     assert code == 0, log[-3000:]
@@ -120,7 +111,7 @@ def test_a_population_plays_all_problem_types(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("population", "steps"), [("4t4s", 4), ("single", 1)])
-def test_merged_calls_change_nothing(folder: Path, population: str, steps: int) -> None:
+def test_merged_calls_change_nothing(folder, population, steps):
     runs = {True: "out" if population == "4t4s" else "merged", False: f"apart_{population}"}
     for merge, out in runs.items():
         if run_directory(folder, out).is_dir():
@@ -135,7 +126,7 @@ def test_merged_calls_change_nothing(folder: Path, population: str, steps: int) 
     same_records(*(run_directory(folder, out) for out in runs.values()))
 
 
-def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
+def test_what_is_ones_own_plays_inside_azr(folder):
     """The command of docs/extending.md, started in the folder of its files and not in AZR's."""
     place = folder / "own"
     place.mkdir()
@@ -159,7 +150,7 @@ def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("worker", "referee"), [("OddWorker", "sandbox"), ("UnconfinedOddWorker", "azr")]
 )
-def test_odd_programs_end_no_run(folder: Path, worker: str, referee: str) -> None:
+def test_odd_programs_end_no_run(folder, worker, referee):
     """48 proposals a step. Longer: FUZZ_STEPS=100 pytest -m azr ... -k odd_programs."""
     steps = int(os.environ.get("FUZZ_STEPS", "3"))
     extra = [
@@ -178,7 +169,7 @@ def test_odd_programs_end_no_run(folder: Path, worker: str, referee: str) -> Non
     assert sum(match["proposed"] for match in run.matches()) == 48 * steps
 
 
-def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> None:
+def test_single_prints_what_comparisons_read_from_stock_azr(folder):
     """AZR's own figures, which it prints whoever plays."""
     overrides = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder}/printed"]
     code, log = host.run(folder, [*overrides, "trainer.total_training_steps=3"])
@@ -190,7 +181,7 @@ def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> Non
     assert set(KEYS) - set(tidy(flat_lines(rows))["metric"]) <= {"total/generated_tokens"}
 
 
-def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:
+def test_a_resumed_run_ends_as_the_whole_one(folder):
     whole = run_directory(folder)
     if not whole.is_dir():
         pytest.skip("there is no run to resume; test_a_population_plays_all_problem_types makes it")
@@ -207,7 +198,7 @@ def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:
     assert members_digest(whole / "members") == members_digest(folder / "whole" / "members")
 
 
-def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder: Path) -> None:
+def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder):
     psutil = needs.module("psutil", "psutil")
     whole = run_directory(folder)
     if not whole.is_dir():
@@ -245,7 +236,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folde
     assert members_digest(ours / "members") == members_digest(whole / "members")
 
 
-def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
+def test_single_is_one_agent_with_the_same_rows(folder):
     extra = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder / 'single'}"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=1"])
     assert code == 0, log[-3000:]
@@ -264,7 +255,7 @@ def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     assert members_digest(members) == members_digest(path / "members")
 
 
-def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -> None:
+def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     extra = [
         "+population=2t2s", *POPULATION, "population.placement=split", "trainer.n_gpus_per_node=2",
         "trainer.total_training_steps=1", f"trainer.default_local_dir={folder / 'joined'}",
@@ -299,7 +290,7 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -
         ("+population=4t4s data.train_batch_size=300", "300 different ones are drawn"),
     ],
 )
-def test_bad_input_ends_the_command_with_one_line(folder: Path, overrides: str, told: str) -> None:
+def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
     code, log = host.run(folder, overrides.split())
     (line,) = re.findall(r"^azr-population: .*$", log, re.MULTILINE)
     assert code == 1 and told in line and "Traceback" not in log
@@ -316,23 +307,21 @@ def test_bad_input_ends_the_command_with_one_line(folder: Path, overrides: str, 
         ),
     ],
 )
-def test_what_shows_in_azrs_own_process_is_the_last_line(
-    folder: Path, overrides: str, told: str
-) -> None:
+def test_what_shows_in_azrs_own_process_is_the_last_line(folder, overrides, told):
     out = f"trainer.default_local_dir={folder / 'late'}"
     code, log = host.run(folder, [*overrides.split(), *POPULATION, out])
     assert code == 1 and "Traceback" not in log
     assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
 
 
-def test_a_defect_keeps_its_traceback(folder: Path) -> None:
+def test_a_defect_keeps_its_traceback(folder):
     broken = "population.worker=scripted_worker.BrokenWorker"
     out = f"trainer.default_local_dir={folder / 'defect'}"
     code, log = host.run(folder, ["+population=4t4s", *POPULATION, broken, out])
     assert code == 1 and "Traceback" in log and log.splitlines()[-1] == "ZeroDivisionError: broken"
 
 
-def test_without_the_override_the_trainer_is_azrs_own(folder: Path) -> None:
+def test_without_the_override_the_trainer_is_azrs_own(folder):
     # Stock AZR on CPUs ends where it looks for GPUs; until there nothing of ours may be loaded.
     code, log = host.run(folder, [f"trainer.default_local_dir={folder / 'stock'}"])
     assert code != 0 and "Total available GPUs 0 is less than" in log

@@ -1,7 +1,5 @@
 """Advantages by member are veRL's, and what AZR's loop brings comes out in the records."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace
@@ -23,23 +21,23 @@ LENGTHS = [2, 5, 1, 3, 4, 2]
 
 
 @pytest.fixture
-def step() -> Step:
+def step():
     settings = PopulationSettings(teachers=1, students=3, evolution=EvolutionConfig(interval=0))
     step = Step(population_of(settings, 1e-6))
     step.begin(1)
     return step
 
 
-def batch() -> Batch:
+def batch():
     return Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
 
 
-def rates(settings: PopulationSettings) -> dict[int, float]:
+def rates(settings):
     members = population_of(settings, 1e-6).hyperparameters().items()
     return {slot: of_member.lr for slot, of_member in members}
 
 
-def test_learning_rates_come_from_azrs_where_none_are_given() -> None:
+def test_learning_rates_come_from_azrs_where_none_are_given():
     settings = PopulationSettings(teachers=1, students=1)
     assert rates(settings) == pytest.approx({0: 1.5e-6, 1: 1e-5})
     settings.teacher_lr, settings.student_lr = 0.0, 2e-4
@@ -48,18 +46,18 @@ def test_learning_rates_come_from_azrs_where_none_are_given() -> None:
     assert rates(single) == pytest.approx({0: 1e-5})
 
 
-def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step: Step) -> None:
+def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step):
     proposed, solved = Batch([0] * 7, [[7]] * 7), batch()
-    assert step.assign(proposed, "gen_code_o") == [0] * 7  # type: ignore[arg-type]
+    assert step.assign(proposed, "gen_code_o") == [0] * 7
     met = Counter(proposed.non_tensor_batch["opponent"].tolist())
     assert sorted(met) == [1, 2, 3] and sorted(met.values()) == [2, 2, 3]
-    assert step.assign(solved, "pred_code_o") == SLOTS  # type: ignore[arg-type]
+    assert step.assign(solved, "pred_code_o") == SLOTS
     assert set(solved.non_tensor_batch["opponent"].tolist()) == {NOBODY}
 
 
-def test_advantages_are_normalised_over_the_members_own_tokens(step: Step) -> None:
+def test_advantages_are_normalised_over_the_members_own_tokens(step):
     new_batch = batch()
-    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
+    step.credit(new_batch, "pred_code_o")
     values = new_batch.batch["advantages"]
     # Member 1: -0.5 on 5 tokens, -1 on 3: mean -0.6875, sample variance 0.0669643.
     expected = [0.1875 / math.sqrt(0.0669643), -0.3125 / math.sqrt(0.0669643)]
@@ -69,14 +67,14 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step: Step) -> No
     assert new_batch.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
 
 
-def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
+def test_what_is_known_late_is_noted_on_what_was_judged(step):
     new_batch = batch()
     new_batch.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
     step.practice = [
         BufferAttempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
-        for done in completions(new_batch)  # type: ignore[arg-type]
+        for done in completions(new_batch)
     ]
-    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
+    step.credit(new_batch, "pred_code_o")
     assert [attempt.advantage for attempt in step.practice] == pytest.approx(
         [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
     )
@@ -84,11 +82,11 @@ def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
     assert step.practice[3].completion.text == "kept"
 
 
-def test_equal_prompts_are_held_once_and_padding_not_at_all() -> None:
+def test_equal_prompts_are_held_once_and_padding_not_at_all():
     new_batch = batch()
     new_batch.batch["prompts"] = torch.tensor([[8, 9]] * 6)
     new_batch.batch["attention_mask"][2, 0] = 0
-    read = completions(new_batch)  # type: ignore[arg-type]
+    read = completions(new_batch)
     assert read[0].prompt_ids is read[1].prompt_ids and read[0].prompt_ids == (8, 9)
     assert read[2].prompt_ids == (9,)
     assert [completion.finished for completion in read] == [True] * 6
@@ -96,10 +94,10 @@ def test_equal_prompts_are_held_once_and_padding_not_at_all() -> None:
     new_batch.batch["attention_mask"] = new_batch.batch["attention_mask"][:, :7]
     assert [completion.finished for completion in completions(new_batch)] == [
         length < 5 for length in LENGTHS
-    ]  # type: ignore[arg-type]
+    ]
 
 
-def test_they_are_verls(step: Step) -> None:
+def test_they_are_verls(step):
     needs.verl()
     from omegaconf import OmegaConf
     from verl import DataProto
@@ -107,7 +105,7 @@ def test_they_are_verls(step: Step) -> None:
 
     config = OmegaConf.create({"adv_estimator": "reinforce_plus_plus", "gamma": 1.0, "lam": 1.0})
     new_batch = batch()
-    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
+    step.credit(new_batch, "pred_code_o")
     for slot in (1, 3):
         rows = torch.tensor([row for row, other in enumerate(SLOTS) if other == slot])
         names = ("token_level_rewards", "response_mask")

@@ -19,7 +19,6 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
-from azr_population.runs.records import metrics_of_members
 
 pytestmark = pytest.mark.integration
 
@@ -282,15 +281,6 @@ def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
     assert [row["step"] for row in RunDirectory(tmp_path / "run").metrics()] == [1]
     assert main(["resume", str(tmp_path / "run")]) == 0
     assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
-
-
-def test_the_single_agent_runs_too(tmp_path):
-    assert (
-        train(tmp_path / "single", "population=single", "population.batch_size=6", "run.steps=1")
-        == 0
-    )
-    (metrics,) = RunDirectory(tmp_path / "single").metrics()
-    assert list(metrics_of_members(metrics)) == ["agent_0"]
 
 
 def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, capsys):

@@ -67,18 +67,6 @@ def test_the_memory_is_that_of_the_tensors(past):
     assert parts["AdamW's moments"] == 2 * parts["members, float32"] * 4 / (4 + past)
 
 
-def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path):
-    from azr_population.hosts.local.run_engine import open_engine
-
-    config = load_config(["engine.max_proposal_tokens=500", f"run.dir={tmp_path}"])
-    config.engine.name = "ray"  # which needs not be installed for this
-    with (
-        refuses("512"),
-        open_engine(config),
-    ):
-        pass
-
-
 def test_references_and_the_chat_template_are_part_of_a_row():
     from azr_population.engines.base_model import load_tokenizer
     from azr_population.hosts.local.run_engine import longest_row
@@ -105,33 +93,6 @@ def test_references_and_the_chat_template_are_part_of_a_row():
         "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     )
     assert longest_row(load_config(chat), tokenizer) > plain + 60
-
-
-def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monkeypatch):
-    from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.run_engine import longest_row
-
-    config = load_config(
-        ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
-    )
-    tokenizer = load_tokenizer(nano_base_path())
-    for references, warned in [(0, True), (config.task.example_tasks, False)]:
-        context = longest_row(config, tokenizer, references)
-        for module in ("check", "run_engine"):
-            monkeypatch.setattr(
-                f"azr_population.hosts.local.{module}.context_of", lambda model, c=context: c
-            )
-        assert any("task.example_tasks are safer" in line for line in plan(config)) == warned
-
-
-def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
-    from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.run_engine import longest_row
-
-    tokenizer = load_tokenizer(nano_base_path())
-    config = load_config(["base=hf", f"base.path={nano_base_path()}"])
-    # Prompts have several times as many tokens in nano's tokenizer.
-    assert longest_row(config, tokenizer) < 32_768
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,7 @@ from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.hosts import loggers
-from azr_population.hosts.local.check import check_config
-from azr_population.hosts.loggers import (
-    LOGGERS,
-    Loggers,
-    check_loggers,
-    open_loggers,
-    step_figures,
-)
+from azr_population.hosts.loggers import LOGGERS, Loggers, check_loggers, open_loggers, step_figures
 from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 
@@ -88,19 +81,6 @@ def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     for entry in LOGGERS:
         with refuses(f"pip install {entry.name}"):
             check_loggers([entry.name])
-
-
-@pytest.mark.parametrize(
-    ("override", "key"),
-    [
-        ("logger=mlflow", "logger"),
-        ("logger.names=[mlflow]", "logger.names"),
-        ("logger.mode=offlin", "logger.mode"),
-    ],
-)
-def test_mistakes_name_their_key(override, key):
-    with refuses(key):
-        check_config(load_config([override]))
 
 
 def test_a_resumed_run_may_change_its_logger(tmp_path):

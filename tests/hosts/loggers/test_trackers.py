@@ -8,8 +8,7 @@ import needs
 import pytest
 
 from azr_population.config.load import load_config, to_yaml
-from azr_population.config.schema import LoggerConfig
-from azr_population.hosts.loggers import Loggers, TensorBoardLogger, open_loggers
+from azr_population.hosts.loggers import open_loggers
 from azr_population.runs import RunDirectory
 
 
@@ -121,22 +120,3 @@ def test_a_folder_that_cannot_be_written_stops_nothing(play, tmp_path):
     (tmp_path / "tensorboard").write_text("in the way")
     (note,) = play("tensorboard", {})
     assert "tensorboard" in note
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_disk_that_fills_up_is_told_of_once(tmp_path, monkeypatch):
-    needs.module("tensorboard", "tensorboard")
-    logger = TensorBoardLogger(LoggerConfig(), RunDirectory(tmp_path), 0)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    writer = logger._writer._get_file_writer().event_writer._async_writer
-    monkeypatch.setattr(writer._writer, "write", full)
-    monkeypatch.setattr(writer._writer, "flush", full)
-    notes = []
-    loggers = Loggers({"tensorboard": logger}, notes.append)
-    for step in range(1, 5):
-        loggers.log(step, {"time/step": 1.0})
-    writer._worker.join()
-    assert len(notes) == 1 and "OSError" in notes[0]

@@ -131,11 +131,6 @@ def f(a):
     assert places == sorted(places) and "proposes" not in text
 
 
-def test_a_peft_folder_needs_no_name(run, capsys):
-    row, *_ = records(capsys, run / "members" / "teacher_0", "--propose", "code_o")
-    assert row["member"] == "teacher_0" and row["prompt"] == "<PO>"
-
-
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))

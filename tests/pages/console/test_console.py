@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -11,16 +7,15 @@ from azr_population.analysis.html import figure
 from azr_population.pages.console.lines import match_line, origin
 from azr_population.pages.console.live import LiveView
 from azr_population.pages.console.time_left import TimeLeft
-from azr_population.pages.console.view import PlainView, View, view_for
+from azr_population.pages.console.view import PlainView, view_for
 from azr_population.printable import duration
 from azr_population.runs.records import number, show
 
-MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
 START = {"name": "4t4s", "steps": 12, "step": 0, "dir": "runs/[red]demo"}
 END = {"status": "finished", "dir": "runs/demo", "report": "runs/demo/report.html"}
 
 
-def play(view: View, run: dict[str, list[dict[str, Any]]]) -> None:
+def play(view, run):
     view.on_start({**START, "members": [{"name": "student_0", "role": "student", "mu": 25.0}]})
     for step in run["metrics"]:
         for match in run["matches"]:
@@ -33,16 +28,16 @@ def play(view: View, run: dict[str, list[dict[str, Any]]]) -> None:
     view.on_end(END)
 
 
-def console(width: int = 100, terminal: bool = False) -> Console:
+def console(width=100, terminal=False):
     return Console(file=io.StringIO(), width=width, height=40, force_terminal=terminal)
 
 
-def written(console: Console) -> str:
+def written(console):
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_a_match_in_one_line() -> None:
+def test_a_match_in_one_line():
     match = {
         "teacher": "teacher_1",
         "student": "student_3",
@@ -60,12 +55,12 @@ def test_a_match_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
-def test_what_is_no_number_shows_as_missing(value: Any) -> None:
+def test_what_is_no_number_shows_as_missing(value):
     assert number(value) is None
     assert show(value, "{:.1f}") == "-"
 
 
-def test_time_left_follows_the_last_steps() -> None:
+def test_time_left_follows_the_last_steps():
     clock = TimeLeft(done=0, steps=10, window=2)
     assert clock.left == "?"
     for step, seconds in ((1, 100.0), (2, 10.0), (3, 20.0)):
@@ -73,7 +68,7 @@ def test_time_left_follows_the_last_steps() -> None:
     assert clock.left == duration(15.0 * 7)
 
 
-def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run: MakeRun) -> None:
+def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run):
     out = console(width=20)
     play(PlainView(out), made_up_run())
     lines = written(out).splitlines()
@@ -92,9 +87,7 @@ def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run: MakeRun) ->
 
 
 @pytest.mark.parametrize(("width", "sizes"), [(80, (4, 4)), (120, (8, 8)), (50, (0, 0))])
-def test_the_live_view_ends_on_the_last_state(
-    width: int, sizes: tuple[int, int], made_up_run: MakeRun
-) -> None:
+def test_the_live_view_ends_on_the_last_state(width, sizes, made_up_run):
     out = console(width, terminal=True)
     play(LiveView(out), made_up_run(teachers=sizes[0], students=sizes[1]))
     text = written(out)
@@ -105,7 +98,7 @@ def test_the_live_view_ends_on_the_last_state(
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
 
 
-def test_the_live_view_fits_a_usual_terminal(made_up_run: MakeRun) -> None:
+def test_the_live_view_fits_a_usual_terminal(made_up_run):
     out = console(80, terminal=True)
     view = LiveView(out)
     play(view, made_up_run(teachers=8, students=8))
@@ -118,8 +111,8 @@ def test_the_live_view_fits_a_usual_terminal(made_up_run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize("make", [PlainView, LiveView])
-def test_records_with_nothing_in_them_pass(make: type) -> None:
-    view: View = make(console(80))
+def test_records_with_nothing_in_them_pass(make):
+    view = make(console(80))
     view.on_start({})
     view.on_match({"teacher": "a", "student": "b"})
     view.on_step({"step": 1})
@@ -127,19 +120,7 @@ def test_records_with_nothing_in_them_pass(make: type) -> None:
     view.on_end({})
 
 
-def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> None:
-    out = console()
-    view = PlainView(out)
-    run = made_up_run()
-    view.on_start({**START, "step": 11, "lineage": run["lineage"]})
-    view.on_step(run["metrics"][-1])
-    view.on_end({"status": "interrupted", "resume": "azr-population resume runs/demo"})
-    assert "steps 12 to 12" in written(out)
-    assert "svd_subspace" in written(out)
-    assert "continue with: azr-population resume runs/demo" in written(out)
-
-
-def test_who_was_born_at_the_last_step_is_marked(made_up_run: MakeRun) -> None:
+def test_who_was_born_at_the_last_step_is_marked(made_up_run):
     births = {"student_1": {"step": 10, "operator": "dare"}}
     assert [origin(births, "student_1", step) for step in (10, 11)] == ["new: dare", "dare"]
     assert origin(births, "student_0", 10) == "start"
@@ -151,7 +132,7 @@ def test_who_was_born_at_the_last_step_is_marked(made_up_run: MakeRun) -> None:
     ]
 
 
-def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_view_suits_where_it_is_shown(monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert isinstance(view_for(console(terminal=True)), LiveView)
@@ -160,7 +141,7 @@ def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(view_for(console(terminal=True)), PlainView)
 
 
-def test_figures_have_few_digits() -> None:
+def test_figures_have_few_digits():
     percents = {0.206: "21%", 0.416: "42%", 0.052: "5.2%", -0.126: "-13%", 1.0: "100%"}
     assert {value: figure(value, True) for value in percents} == percents
     numbers = {27.26: "27.3", 7.126: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}

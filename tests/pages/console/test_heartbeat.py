@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import io
 import signal
 import threading
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,9 +10,9 @@ from azr_population.pages.console.view import PlainView
 
 
 @pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def alarm(monkeypatch):
     """The process's alarm, rung by hand."""
-    held: dict[str, Any] = {"handler": signal.SIG_DFL, "timers": []}
+    held = {"handler": signal.SIG_DFL, "timers": []}
     monkeypatch.setattr(signal, "getsignal", lambda number: held["handler"])
     monkeypatch.setattr(signal, "signal", lambda number, to: held.update(handler=to))
     monkeypatch.setattr(signal, "siginterrupt", lambda number, flag: None)
@@ -25,15 +22,15 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return held
 
 
-def test_it_beats_while_inside_and_gives_the_alarm_back(alarm: dict[str, Any]) -> None:
-    beats: list[int] = []
+def test_it_beats_while_inside_and_gives_the_alarm_back(alarm):
+    beats = []
     with heartbeat.heartbeat(lambda: beats.append(1), 60.0):
         alarm["handler"](signal.SIGALRM, None)
     assert beats == [1] and alarm["timers"] == [(60.0, 60.0), (0.0,)]
     assert alarm["handler"] is signal.SIG_DFL
 
 
-def test_an_alarm_of_somebody_else_is_left_alone(alarm: dict[str, Any]) -> None:
+def test_an_alarm_of_somebody_else_is_left_alone(alarm):
     alarm["handler"] = handler = object()
     with heartbeat.heartbeat(lambda: None, 60.0):
         assert alarm["handler"] is handler
@@ -44,9 +41,7 @@ def test_an_alarm_of_somebody_else_is_left_alone(alarm: dict[str, Any]) -> None:
     assert alarm["timers"] == []
 
 
-def test_a_line_a_minute_says_what_is_done_and_since_when(
-    alarm: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_a_minute_says_what_is_done_and_since_when(alarm, monkeypatch):
     clock = iter([0.0, 61.0, 122.0])
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: next(clock))
     out = io.StringIO()
@@ -58,7 +53,7 @@ def test_a_line_a_minute_says_what_is_done_and_since_when(
     assert "1:01" in first and "student_0 at step 25, 2:02" in second
 
 
-def test_the_plain_view_tells_the_phase_of_a_long_step(alarm: dict[str, Any]) -> None:
+def test_the_plain_view_tells_the_phase_of_a_long_step(alarm):
     out = io.StringIO()
     view = PlainView(Console(file=out, width=80))
     view.on_start({"name": "4t4s", "steps": 5, "step": 2, "dir": "x", "phase": lambda: "solve"})

@@ -114,11 +114,6 @@ def test_lines_of_another_shape_hurt_nobody(write, capsys, change):
     assert "step 1: " in shown(capsys, write(line(1, **change)))
 
 
-def test_lines_that_are_no_records_are_passed_over(write, capsys):
-    run = write(line(1), line(1, completion=3), {"step": "x"})
-    assert len(shown(capsys, run, "--json").splitlines()) == 1
-
-
 def test_it_goes_through_pipes(write):
     run = write(*[line(1)] * 3000)
     command = shlex.join([*COMMAND, "show", str(run), "--limit", "0"])
