@@ -74,14 +74,6 @@ def test_zero_valid_tasks(write):
     assert problem_space(run, 2)["missing"] and derived(write(name="nothing")) == {}
 
 
-def test_odd_tasks_are_left_out(write, task):
-    odd = [
-        *(task(1, "def f(:"), task(1, "x" * 30_000), {"step": 1}, {"program": ADD}),
-        *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": None}),
-    ]
-    assert len(placed_tasks(write(tasks=odd))) == 1
-
-
 @pytest.mark.parametrize(
     ("space", "wanted"), [(SPACE, "258cf0589c17df92"), (OF_PUZZLES, "9119643030c3dfcd")]
 )
@@ -108,16 +100,6 @@ def steps(count, students=3):
 
 def birth(step, child, *parents):
     return {"step": step, "child": child, "parents": list(parents), "operator": "clone"}
-
-
-def test_founders_are_strangers(write):
-    run = write(metrics=steps(2), lineage=[])
-    assert (
-        series(run, "related_pairs", "student")
-        == [(1, 0.0), (2, 0.0)]
-        == series(run, "descent_depth", "student")
-    )
-    assert series(run, "ancestor_age", "student") == []
 
 
 def test_a_child_parts_from_its_parent_at_birth(write):

@@ -3,11 +3,9 @@
 import json
 
 import made_up_run
-import pytest
 
 from azr_population.analysis.frame import COLUMNS, curve, members, read_run, read_seeds, tidy
-from azr_population.analysis.metrics import all_metrics, find_metric
-from azr_population.errors import UserError
+from azr_population.analysis.metrics import find_metric
 
 LINES = [
     {"step": 1, "teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "eval/greedy": 0.3},
@@ -76,15 +74,3 @@ def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):
     run = made_up_run.write_run(tmp_path / "run")
     coverage = curve(read_run(run), find_metric("coverage"))
     assert coverage[12] >= coverage[1] > 0
-
-
-def test_no_run(tmp_path):
-    with pytest.raises(UserError):
-        read_run(tmp_path)
-
-
-def test_metrics_are_declared_once():
-    metrics = all_metrics()
-    assert {"solve_rate", "eval/greedy", "ast_nodes"} <= set(metrics)
-    with pytest.raises(UserError):
-        find_metric("solve_rat")

@@ -28,9 +28,9 @@ class Elements(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tags = []
         self.text = self.inside = ""
-        self.scripts: list[str] = []
+        self.scripts = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):

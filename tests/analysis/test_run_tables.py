@@ -1,9 +1,8 @@
 import pytest
 
-from azr_population.analysis import run_tables, task_cards
+from azr_population.analysis import run_tables
 from azr_population.analysis.frame import tidy
 from azr_population.analysis.html import render
-from azr_population.domains.code.domain import Code
 
 
 def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member():
@@ -19,21 +18,6 @@ def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member():
     figures = [row[key] for key in ("kl", "ess", "clipped", "largest")]
     assert figures == pytest.approx([0.003, 0.97, 0.001, 0.004])
     assert rows_of({"teacher_0/updates": 0.0}) == rows_of() == []
-
-
-def test_attempts_are_counted_by_verdict():
-    task = {
-        "type": "code_o",
-        "answers": ["1", "2", None],
-        "solved": [True, False, False],
-        "reasons": ["solved", "wrong", "unparsable"],
-        "solve_rate": 1 / 3,
-    }
-    page = task_cards.card(Code(), task)
-    assert "33%" in page
-    for chip in ("1 solved", "1 wrong", "1 unparsable"):
-        assert chip in page
-    assert task_cards.card(Code(), {})
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing():

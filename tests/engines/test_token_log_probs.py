@@ -70,7 +70,7 @@ class Peak(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.now = self.most = 0
-        self._known: set[int] = set()
+        self._known = set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         made = function(*args, **(kwargs or {}))

@@ -141,16 +141,6 @@ def test_children_are_counted_and_judged_once():
     }
 
 
-def test_nothing_is_said_of_what_nobody_knows():
-    credit = OperatorCredit()
-    assert credit.summary(3) == {}
-    credit.birth(3, "dare", "a", "c", -INF)
-    assert credit.summary(3)["dare"]["gain_over_parent"] is None
-    credit.score_children(6, {"a": -INF, "c": 2.0})
-    assert (credit.summary(6)["dare"]["judged"], credit.summary(6)["dare"]["passed"]) == (1, 1)
-    assert credit.summary(6)["dare"]["gain_over_victim"] is None
-
-
 def test_it_survives_a_checkpoint():
     credit = lived()
     again = OperatorCredit(json.loads(json.dumps(credit.to_json(), allow_nan=False)))

@@ -24,7 +24,7 @@ from azr_population.method.matchmaking import (
     draw_pairs,
     split_evenly,
 )
-from azr_population.method.members import Member, Rating, Role, Roster
+from azr_population.method.members import Rating, Roster
 from azr_population.registry import trust
 
 
@@ -201,12 +201,6 @@ def test_a_teachers_rows_are_shared_out_over_its_matches_in_order(assigner):
 def test_what_is_left_over_goes_to_who_had_least(assigner):
     met = Counter(match.student.name for _ in range(3) for match in assigner.assign([0] * 4))
     assert met == {"student_0": 4, "student_1": 4, "student_2": 4}
-
-
-def test_an_agent_meets_itself():
-    agent = Member("agent_0", Role.AGENT, 0)
-    assigned = MatchAssigner([Match(agent, agent)]).assign([0, 0])
-    assert [match.teacher is match.student is agent for match in assigned] == [True, True]
 
 
 @pytest.mark.parametrize(

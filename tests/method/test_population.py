@@ -60,7 +60,7 @@ class Nursery:
     """Makes children by word only."""
 
     def __init__(self):
-        self.asked: list[tuple[str, list[str], int]] = []
+        self.asked = []
 
     def __call__(self, replacement, recipe, seed):
         parents = [parent.name for parent in replacement.parents]

@@ -14,7 +14,6 @@ STEPS = [0, 1, 2, 3, 4, 6, 8, 10]
 @pytest.fixture(scope="module")
 def recovery():
     spec = importlib.util.spec_from_file_location("fig6_recovery", RECIPE / "recovery.py")
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -184,12 +184,3 @@ def test_a_child_is_not_replaced_before_it_is_ready():
     members[1].generation = 0
     (plan,) = pbt.plan(members, {}, np.random.default_rng(0), 20)
     assert plan.victim is members[1]
-
-
-def test_a_selection_without_fitness_does_not_sort_the_parents():
-    pbt = training(selection="random", replacement="oldest")
-    first = Counter()
-    for seed in range(300):
-        (plan,) = pbt.plan(students(20, 30, 25, 28), {}, np.random.default_rng(seed))
-        first[plan.parents[0].rating.mu > plan.parents[1].rating.mu] += 1
-    assert 120 < first[True] < 180

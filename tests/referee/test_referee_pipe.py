@@ -136,7 +136,6 @@ def test_a_partner_may_wait_for_each_verdict():
     process = subprocess.Popen(
         [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdin and process.stdout
     for n in range(3):
         process.stdin.write(json.dumps({**GOOD, "id": n}) + "\n")
         process.stdin.flush()
@@ -150,7 +149,6 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
     with subprocess.Popen(
         [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:  # fmt: skip
-        assert process.stdin and process.stdout and process.stderr
         process.stdout.close()
         line = json.dumps({**GOOD, "answers": ["1"] * 2000}).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # it may have left before it has read them all
@@ -220,7 +218,6 @@ def test_verdicts_that_cannot_be_written_end_it_while_the_input_stays_open():
     with subprocess.Popen(
         ["sh", "-c", f"{CLI} > /dev/full"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert process.stdin and process.stderr
         with contextlib.suppress(BrokenPipeError):  # it may have left before
             process.stdin.write(json.dumps(GOOD).encode() + b"\n")
             process.stdin.flush()

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from azr_population.analysis.report import write_report
 from azr_population.method.callbacks import Warn
 from azr_population.method.record import StepRecords
 from azr_population.runs import RunDirectory
@@ -49,12 +48,6 @@ def test_a_student_forgets_when_its_eval_falls_by_twice_its_noise(scores, step):
     assert [one[:3] for one in found] == ([(step, "student_0", "forgets")] if step else [])
 
 
-def test_a_shorter_eval_or_none_is_no_fall():
-    other = {"step": 30, "member": "student_0", "greedy": [0.0, 0.0]}
-    empty = {"step": 40, "member": "student_0"}
-    assert find_warnings([], [*evals(60), other, empty]) == []
-
-
 @pytest.mark.parametrize(
     ("config", "named"),
     [
@@ -73,15 +66,6 @@ def test_replay_is_named_first_unless_the_run_has_it(tmp_path, config, named):
         assert ("population.replay_fraction" in warning.text) == named
     first = runaway.text.partition("population.")[2]
     assert first.startswith("replay_fraction" if named else "teacher_target_solve_rate")
-
-
-def test_a_report_shows_them_first(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("seed: 1\n", {})
-    run.append("metrics", lines("solve_rate", [0.01] * 25))
-    (warning,) = warnings_of(run)
-    page = write_report(run.path).read_text()
-    assert warning.kind == "runaway" and page.index("has run away") < page.index("<main")
 
 
 def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):

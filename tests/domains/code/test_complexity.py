@@ -87,7 +87,6 @@ def f(a, n):
 
 def test_a_program_and_its_data():
     values = point({"program": PROGRAM, "inputs": ["[1, 3], 2"], "outputs": ["5"]})
-    assert values is not None
     place = dict(zip([descriptor.name for descriptor in DESCRIPTORS], values, strict=True))
     # 24 nodes; one each of v + n, v > 2, the loop, sorted(x) and [0].
     assert place["size"] == pytest.approx(np.log2(24))

@@ -128,7 +128,7 @@ class Executor:
     """AZR's executor, which knows the verdicts already."""
 
     def __init__(self, rows):
-        self._scores: dict[tuple[str, str, str], float] = {}
+        self._scores = {}
         for row in rows:
             for answer in row.attempts:
                 if row.task is None or answer.text is None:

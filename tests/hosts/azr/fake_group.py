@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import contextmanager
 
 from azr_population.engines.engine import Completion
-from azr_population.hosts.azr.batches import PromptBatch, prompt_rows, with_responses
+from azr_population.hosts.azr.batches import prompt_rows, with_responses
 
 
 class FakeGroup:
@@ -16,8 +15,8 @@ class FakeGroup:
 
     def __init__(self, write, samples):
         self.write, self.samples = write, samples
-        self.calls: list[Mapping[str, PromptBatch]] = []
-        self.routes: list[list[int]] = []
+        self.calls = []
+        self.routes = []
 
     def prefetch(self, batches, on_finished, validate):
         """Notes the call, and hands over every batch's rows as they end: the last one first."""

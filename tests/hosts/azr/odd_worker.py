@@ -10,7 +10,7 @@ HEAVY = re.compile(r"10 \*\* (5000|6|9)|while True")
 
 
 class OddWorker(ScriptedWorker):
-    """Writes what `test_odd_programs.py` has both hosts read, and now and then a plain task."""
+    """Writes odd programs, inputs and answers, and now and then a plain task."""
 
     def answer(self, prompt, luck):
         """A proposal or an answer."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any
 
 import azr_stand_in
 import pytest
@@ -23,7 +22,6 @@ from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
 from azr_population.method.callbacks import Callback
 from azr_population.method.completion_log import CompletionLog
-from azr_population.method.proposals import Proposal
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext
@@ -44,7 +42,7 @@ class Script:
     def __init__(self):
         self.count = 0
         self.generated = GeneratedCounts()
-        self.samples: dict[int, list[Any]] = {}
+        self.samples = {}
 
     def generate(self, prompts, slots, sampling, seed):
         return [
@@ -115,7 +113,7 @@ class Local(Callback):
         self.engine = Script()
         self.play = SelfPlay(config, StepContext(self.engine, referee, Code(), ChatFormat()))
         self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
-        self.rows: list[Proposal] = []
+        self.rows = []
 
     def updated(self, population, rows, practice):
         self.rows = list(rows)
@@ -239,7 +237,6 @@ def check_advantages(local, batches):
     assert learning == set(expected)
 
 
-if "squared" not in TEACHER_REWARDS:  # test_odd_programs.py takes its stand-ins from here
-    TEACHER_REWARDS.register("squared", "a user's own")(
-        lambda solve_rate: (1.0 - solve_rate) ** 2 - 0.3
-    )
+TEACHER_REWARDS.register("squared", "a user's own")(
+    lambda solve_rate: (1.0 - solve_rate) ** 2 - 0.3
+)

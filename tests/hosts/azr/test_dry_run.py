@@ -113,7 +113,6 @@ def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
 @pytest.mark.parametrize("gib", [24, 40, 48, 80])
 def test_a_way_out_that_is_named_is_one(gib):
     architecture = Architecture.of(OmegaConf.create(QWEN_7B))
-    assert architecture is not None
     load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
     total = gib * 1.06e9
     if check_memory(load, total) is None:

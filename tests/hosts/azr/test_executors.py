@@ -24,7 +24,7 @@ class Counting:
     _process_pool = None
 
     def __init__(self):
-        self.ran: list[str] = []
+        self.ran = []
 
     def cleanup(self): ...
 

@@ -33,7 +33,6 @@ def console(width=100, terminal=False):
 
 
 def written(console):
-    assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
