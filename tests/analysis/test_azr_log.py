@@ -63,13 +63,6 @@ def test_a_line_that_is_still_being_written_does_not_count(torn):
     assert from_console("step:1 - a/b:0.25\nstep:2 - a/b:0.2") == {1: {"a/b": 0.25}}
 
 
-@pytest.mark.parametrize("first", ["[2025-06-01 12:00:00] start", "[rank0]: hello", "{'a': 1}"])
-def test_a_console_may_begin_like_json(tmp_path, first):
-    path = tmp_path / "azr.log"
-    path.write_text(f"{first}\n{CONSOLE}")
-    assert list(read_azr_log(path)[0]) == [0, 1, 2]
-
-
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=71) ", "\x1b[36m(Main pid=7)\x1b[0m "])
 def test_settings_are_found_in_a_printed_configuration(tmp_path, prefix):
     """As `pprint` prints it: keys sorted, a line each."""

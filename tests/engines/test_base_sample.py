@@ -45,12 +45,6 @@ def test_a_tokenizer_without_its_spaces_is_refused(folder, model, tokenizer):
         check_sample(folder, model, Without())
 
 
-def test_a_decoder_that_joins_with_spaces_is_refused(folder, model, tokenizer):
-    tokenizer.backend_tokenizer.decoder = None
-    with refuses("'a b c"):
-        check_sample(folder, model, tokenizer)
-
-
 def test_weights_or_positions_that_score_otherwise_are_refused(folder, model, tokenizer):
     with torch.no_grad():
         model.model.rotary_emb.inv_freq.mul_(0.01)

@@ -192,13 +192,6 @@ def test_what_is_kept_is_read_and_damage_is_told(wanted, contexts, tmp_path):
         self_proposed_eval(wanted, contexts(1.0), [])
 
 
-def test_a_base_that_proposes_too_little_is_told(wanted, contexts):
-    self_proposed = contexts(1.0)
-    self_proposed.engine.skill[-1] = 0.0
-    with refuses("eval.self_proposed_tasks"):
-        self_proposed_eval(wanted, self_proposed, [])
-
-
 def test_students_sit_it_beside_the_exam(wanted, contexts):
     wanted.population.teachers = wanted.population.students = 2
     wanted.eval.every = 1

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.method.members import (
@@ -104,12 +103,6 @@ def test_the_single_agent_is_on_both_sides():
     assert len(roster) == 1
     assert roster.teachers == roster.students == [roster["agent_0"]]
     assert list(roster.sub_populations) == [Role.AGENT]
-
-
-@pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (-1, 1)])
-def test_half_a_population_is_refused(sizes):
-    with refuses("population.teachers"):
-        Roster.make(*sizes)
 
 
 def test_a_checkpoint_restores_every_bit():

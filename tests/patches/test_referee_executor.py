@@ -90,12 +90,6 @@ def test_predicted_inputs(executor):
     assert scores == [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
 
 
-def test_an_exception_s_message_may_differ_between_the_runs(executor):
-    for source in ("def f(x): return 1 + f", "import datetime\ndef f(x): raise ValueError(id(f))"):
-        valid, name = executor.check_all(source, "0", check_error=True)
-        assert valid and name in ("TypeError", "ValueError")
-
-
 def test_predicted_outputs_are_compared_and_never_executed(executor):
     assert executor.eval_output_prediction(TWICE, "[1, 2]", "[1,2]") == 1.0
     assert executor.eval_output_prediction(TWICE, "[1, 2]", EQUAL_TO_ALL) == 0.0

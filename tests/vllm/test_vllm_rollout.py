@@ -71,15 +71,6 @@ def test_a_row_draws_the_same_tokens_in_every_batch(pair):
         assert [each.token_ids for each in alone] == [each.token_ids for each in together[row]]
 
 
-def test_members_are_served_as_they_were_pushed_last(pair):
-    pair.check()
-    pair.change(1, 101)
-    pair.change(3, 103)
-    differences = pair.check()
-    assert sorted(differences) == [NO_ADAPTER, 0, 1, 2, 3]
-    assert max(differences.values()) < 1e-3
-
-
 def test_a_prompt_that_leaves_no_room_is_refused(pair):
     with refuses("600"):
         pair.rollout.generate([[20] * 600], [0], Sampling(4), 1)

@@ -52,28 +52,6 @@ def test_each_row_equals_peft_with_its_members_adapter_alone(make_model, tmp_pat
         assert torch.equal(model(ids).logits, plain)
 
 
-@pytest.mark.filterwarnings("ignore:fan_in_fan_out")
-def test_cached_decoding_equals_peft(make_model, tmp_path):
-    model = make_model()
-    bank = bank_of(model)
-    mix = [0, 0, 1, 3, 3, 3]
-    ids = torch.randint(0, 50, (6, 5), generator=torch.Generator().manual_seed(2))
-    options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
-    options |= {"return_dict_in_generate": True, "output_logits": True}
-    with torch.no_grad(), bank.adapters_active(torch.tensor(mix)):
-        ours = model.generate(ids, attention_mask=torch.ones_like(ids), **options)
-    for row, member in enumerate(mix):
-        if member == mix[row - 1]:
-            continue
-        alone = with_peft(make_model, bank.read(member), tmp_path / str(member))
-        rows = [i for i, other in enumerate(mix) if other == member]
-        part = ids[rows]
-        theirs = alone.generate(input_ids=part, attention_mask=torch.ones_like(part), **options)
-        assert torch.equal(theirs.sequences, ours.sequences[rows])
-        for step, logits in enumerate(theirs.logits):
-            assert (logits - ours.logits[step][rows]).abs().max() <= 1e-5
-
-
 def test_gradients_equal_peft_and_stay_with_their_member(make_model):
     model = make_model()
     bank = bank_of(model)

@@ -80,11 +80,6 @@ def test_sequences_that_make_no_sense(name, culprit):
         get_operator(name)
 
 
-def test_unknown_option_of_a_sequence():
-    with refuses("full_gaussian.eps"):
-        get_operator("dare+full_gaussian").resolve({"eps": 0.1})
-
-
 def test_children_that_are_not_finite_are_drawn_again(monkeypatch):
     calls = []
 

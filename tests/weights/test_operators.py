@@ -76,13 +76,6 @@ def test_a_child_fits_repeats_and_leaves_its_parents_alone(name, rank, shapes, d
             assert new_factor.data_ptr() != old_factor.data_ptr()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_seeds_make_different_children(name):
-    parents = [random_adapter(0, 8), random_adapter(1, 8)]
-    children = [make(name, parents, seed) for seed in range(8)]
-    assert any(not same(children[0], child) for child in children[1:])
-
-
 @pytest.mark.parametrize("name", FROM_DW)
 @pytest.mark.parametrize("condition", [1.0, 1e3])
 def test_gauge_invariance(name, condition):
@@ -188,8 +181,3 @@ def test_parents_that_do_not_fit():
     ):
         with refuses(culprit):
             make("layer_wise", [parent, other])
-
-
-def test_rank_one_cannot_be_shared():
-    with refuses("rank 2"):
-        make("svd_subspace", [random_adapter(0, 1), random_adapter(1, 1)])

@@ -10,7 +10,6 @@ from azr_population.domains.code.complexity import (
     SPACE,
     argument_kinds,
     data_descriptors,
-    literal_kind,
     measures,
     point,
 )
@@ -102,34 +101,6 @@ def test_several_inputs_count_together():
     task = {"inputs": ["1", "'a', 2"], "outputs": ["'x'", "None"]}
     assert data_descriptors(task) == pytest.approx((1.5, 2 / 3, 1 / 3, 0, 0, 0.5, 0))
     assert data_descriptors({}) == data_descriptors({"inputs": 3, "outputs": None}) == (0.0,) * 7
-
-
-@pytest.mark.parametrize(
-    ("literal", "kind"),
-    [
-        *(("3", "number"), ("-2.5", "number"), ("True", "number"), ("(1+2j)", "number")),
-        *(("'a'", "text"), ('"', "text"), ("b'x'", "text"), ("''", "text")),
-        *(("[1]", "collection"), ("(1, 2)", "collection"), ("set()", "collection")),
-        *(("{}", "collection"), ("None", ""), ("", ""), ("inf", "number")),
-    ],
-)
-def test_kinds_of_outputs(literal, kind):
-    assert literal_kind(literal) == kind
-
-
-@pytest.mark.parametrize(
-    ("source", "kinds"),
-    [
-        ("[1, 2], 'a', -3", ("collection", "text", "number")),
-        ("key={'a': 1}, other=None", ("collection", "")),
-        ("", ()),
-        ("1 +", ()),
-        ("(", ()),
-        ("'\0'", ()),
-    ],
-)
-def test_kinds_of_arguments(source, kinds):
-    assert argument_kinds(source) == kinds
 
 
 def test_scaling_cuts_to_the_bounds():
