@@ -107,12 +107,9 @@ def check_file(words):
 
 
 CHECKS = {
-    "azr-population": check_ours,
-    "pip": check_pip,
-    "python": check_python,
-    "bash": check_file,
+    "azr-population": check_ours, "pip": check_pip, "python": check_python, "bash": check_file,
     "pytest": check_file,
-}
+}  # fmt: skip
 """By program; other people's are not checked."""
 
 

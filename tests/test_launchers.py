@@ -24,14 +24,10 @@ def azr(tmp_path):
 def play(name, folder, **variables):
     """Runs a launcher; returns its exit status and the calls of AZR's script."""
     environment = {
-        "PATH": f"{folder}/bin:{os.environ['PATH']}",
-        "AZR_HOME": str(folder / "azr"),
-        "SLURM_GPUS_ON_NODE": "8",
-        "SLURM_NNODES": "2",
-        "SLURM_JOB_ID": "7",
-        "SLURM_JOB_NODELIST": "n[1-2]",
-        **variables,
-    }
+        "PATH": f"{folder}/bin:{os.environ['PATH']}", "AZR_HOME": str(folder / "azr"),
+        "SLURM_GPUS_ON_NODE": "8", "SLURM_NNODES": "2", "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "n[1-2]", **variables,
+    }  # fmt: skip
     done = subprocess.run(
         ["bash", LAUNCH / name, "population.seed=3"],
         env=environment,

@@ -3,12 +3,9 @@ from azr_population.analysis.task_cards import HARDEST, examples
 
 def task(step, rate, nodes, type="code_o"):
     return {
-        "step": step,
-        "type": type,
-        "solve_rate": rate,
-        "ast_nodes": nodes,
+        "step": step, "type": type, "solve_rate": rate, "ast_nodes": nodes,
         "program": f"program of {nodes}",
-    }
+    }  # fmt: skip
 
 
 def test_the_middle_sizes_of_both_ends_stand_side_by_side():

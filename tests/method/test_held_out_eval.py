@@ -60,10 +60,6 @@ def test_students_sit_it_and_their_scores_are_their_skills(play, held_out, popul
     assert "eval/rating_corr" not in metrics, "two students"
 
 
-def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, held_out, populations):
-    assert list(evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)) == [1, 2, 4, 5]
-
-
 def test_the_first_and_the_last_result_are_equally_long(play, held_out, populations, config):
     config.eval.final_samples = 10
     results = evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)

@@ -22,7 +22,6 @@ from azr_population.method.matchmaking import (
     MatchResult,
     Pairing,
     draw_pairs,
-    split_evenly,
 )
 from azr_population.method.members import Rating, Roster
 from azr_population.registry import trust
@@ -118,12 +117,6 @@ def test_a_matchmaker_pairs_members():
     assert Counter(match.student.name for match in matches) == {"student_0": 2, "student_1": 2}
 
 
-def test_the_single_agent_meets_itself():
-    roster = Roster.make(0, 0)
-    (match,) = matchmaker().draw(roster.teachers, roster.students, np.random.default_rng(0))
-    assert match.teacher is match.student is roster["agent_0"]
-
-
 @pytest.mark.parametrize(
     ("name", "expected"), [("balanced", 0.16), ("quality", 0.3), ("hard", 0.64), ("uniform", 1.0)]
 )
@@ -178,11 +171,6 @@ def test_a_weighting_sees_members_and_their_matches_so_far():
         assert each.weights(roster.teachers, roster.students).tolist() == [[1, 9], [1, 1]]
     roster["student_1"].born = 1
     assert maker.weights(roster.teachers, roster.students)[0, 1] == 6
-
-
-def test_shares():
-    assert split_evenly(10, 3) == [4, 3, 3]
-    assert split_evenly(2, 3) == [1, 1, 0]
 
 
 @pytest.fixture

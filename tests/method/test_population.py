@@ -77,25 +77,6 @@ def test_ratings_follow_the_games_and_the_best_student_is_known():
     assert rates(pop) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
 
 
-def test_the_worst_of_each_role_are_replaced_at_the_interval():
-    pop, nursery = population(), Nursery()
-    pop.begin_step(1)
-    first = finish(pop, rows(pop, {"student_0": False, "student_1": True}), {}, nursery)
-    assert first.lineage == [] == nursery.asked and first.metrics["evolution/replaced"] == 0
-    pop.begin_step(2)
-    second = finish(pop, rows(pop, {"student_0": False, "student_1": True}), {}, nursery)
-    assert [birth["child"] for birth in second.lineage][-1] == "student_0"
-    assert len(second.lineage) == 2 and nursery.asked[-1][:2] == ("student_0", ["student_1"])
-    assert second.lineage[-1]["parents"] == ["student_1"]
-    assert second.lineage[-1]["seed"] == nursery.asked[-1][2]
-    assert pop.roster["student_0"].generation == 1 and pop.roster["student_0"].born == 2
-    assert second.metrics["student_0/generation"] == 1
-    assert second.metrics["student_0/mu"] == pop.roster["student_0"].rating.mu
-    assert (
-        second.metrics["evolution/full_gaussian/born"] == 2 == second.metrics["evolution/replaced"]
-    )
-
-
 def test_practice_counts_as_written_and_not_as_played():
     pop = population(1, 1)
     pop.begin_step(1)

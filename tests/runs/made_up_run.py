@@ -64,20 +64,11 @@ def write_run(folder, run=None, steps=12, config=None):
 
 def _completion(step, member, verdict):
     return {
-        "step": step,
-        "phase": "propose" if verdict in ("refused", "valid") else "solve",
-        "member": member,
-        "type": TYPES[step % 3],
-        "verdict": verdict,
-        "reason": VERDICTS[verdict],
-        "reward": -0.5,
-        "advantage": None,
-        "log_prob": -0.25,
-        "tokens": 40,
-        "finished": True,
-        "prompt": "What is the output?\n" * 20,
-        "completion": f"So:\n```python\n{HOSTILE}\n```",
-    }
+        "step": step, "phase": "propose" if verdict in ("refused", "valid") else "solve",
+        "member": member, "type": TYPES[step % 3], "verdict": verdict, "reason": VERDICTS[verdict],
+        "reward": -0.5, "advantage": None, "log_prob": -0.25, "tokens": 40, "finished": True,
+        "prompt": "What is the output?\n" * 20, "completion": f"So:\n```python\n{HOSTILE}\n```",
+    }  # fmt: skip
 
 
 def _match(step, teacher, student, mu, chance):
@@ -91,35 +82,19 @@ def _match(step, teacher, student, mu, chance):
     rate = round(min(1.0, max(0.0, skill + chance.gauss(0, 0.1))), 3)
     won = int(valid * rate)
     return {
-        "step": step,
-        "teacher": teacher,
-        "student": student,
-        "proposed": 48,
-        "valid": valid,
-        "solve_rate": rate,
-        "student_wins": won,
-        "teacher_wins": valid - won,
-        "draws": 0,
-        "forfeits": 48 - valid,
-        "win_probability": 0.5,
-        "teacher_mu": [before[0], mu[teacher]],
+        "step": step, "teacher": teacher, "student": student, "proposed": 48, "valid": valid,
+        "solve_rate": rate, "student_wins": won, "teacher_wins": valid - won, "draws": 0,
+        "forfeits": 48 - valid, "win_probability": 0.5, "teacher_mu": [before[0], mu[teacher]],
         "student_mu": [before[1], mu[student]],
-    }
+    }  # fmt: skip
 
 
 def _birth(step, child, generation, parents, operator, fitness):
     return {
-        "step": step,
-        "child": child,
-        "generation": generation,
-        "parents": parents,
-        "operator": operator,
-        "options": {"k": 4, "eta": 1.23456},
-        "seed": step,
-        "fitness": fitness,
-        "mu": 25.0,
-        "sigma": 5.0,
-    }
+        "step": step, "child": child, "generation": generation, "parents": parents,
+        "operator": operator, "options": {"k": 4, "eta": 1.23456}, "seed": step, "fitness": fitness,
+        "mu": 25.0, "sigma": 5.0,
+    }  # fmt: skip
 
 
 def _births(step, role, size, mu, generation, chance):
@@ -152,56 +127,33 @@ def _task(step, i, teacher, student, chance):
     type = TYPES[i % 3]
     program = _program(step, i, chance)
     return {
-        "step": step,
-        "type": type,
-        "teacher": teacher,
-        "student": student,
-        "program": program,
-        "inputs": ["[3, 1, 4]"],
-        "outputs": [str(3 * step + i)],
+        "step": step, "type": type, "teacher": teacher, "student": student, "program": program,
+        "inputs": ["[3, 1, 4]"], "outputs": [str(3 * step + i)],
         "message": "scale <and> shift" if type == "code_f" else "",
-        "answers": ["9", "'</script>'", "[1]", "2"],
-        "solved": solved,
+        "answers": ["9", "'</script>'", "[1]", "2"], "solved": solved,
         "reasons": ["solved" if right else "wrong" for right in solved],
-        "solve_rate": sum(solved) / 4,
-        "copies": 0,
-        "ast_nodes": 9 + step + program.count("\n"),
-        "ast_depth": 4,
-        "cyclomatic": 1 + program.count("for") + program.count("if"),
+        "solve_rate": sum(solved) / 4, "copies": 0, "ast_nodes": 9 + step + program.count("\n"),
+        "ast_depth": 4, "cyclomatic": 1 + program.count("for") + program.count("if"),
         "lines": 1 + program.count("\n"),
-    }
+    }  # fmt: skip
 
 
 def _metrics(step, names, mu, sigma, generation, chance):
     def proposing():
         return {
-            "valid_frac": 0.8,
-            "unique_frac": 0.97,
-            "reward": 0.3 + chance.gauss(0, 0.05),
-            "solve_rate": None,
-            "generated_tokens": 3000,
-            "rollouts": 192,
-            "ast_nodes": 25 + step / 4,
-            "ast_depth": 7.5,
-            "lines": 4.1,
-            "cyclomatic": 1.8,
-            "halstead_volume": 40.0 + len(names) * step,
-            "proposal_tokens": 55.0,
-            "loss": chance.gauss(0, 0.02),
-            "entropy": 0.9,
-        }
+            "valid_frac": 0.8, "unique_frac": 0.97, "reward": 0.3 + chance.gauss(0, 0.05),
+            "solve_rate": None, "generated_tokens": 3000, "rollouts": 192,
+            "ast_nodes": 25 + step / 4, "ast_depth": 7.5, "lines": 4.1, "cyclomatic": 1.8,
+            "halstead_volume": 40.0 + len(names) * step, "proposal_tokens": 55.0,
+            "loss": chance.gauss(0, 0.02), "entropy": 0.9,
+        }  # fmt: skip
 
     def solving():
         return {
-            "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02),
-            "parsed_frac": 0.9,
-            "reward": -0.1 + 0.01 * step,
-            "answer_tokens": 4.0,
-            "generated_tokens": 900,
-            "rollouts": 192,
-            "loss": chance.gauss(0, 0.02),
-            "entropy": 0.5,
-        }
+            "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02), "parsed_frac": 0.9,
+            "reward": -0.1 + 0.01 * step, "answer_tokens": 4.0, "generated_tokens": 900,
+            "rollouts": 192, "loss": chance.gauss(0, 0.02), "entropy": 0.5,
+        }  # fmt: skip
 
     by_role = {
         "teacher": proposing,
@@ -211,14 +163,10 @@ def _metrics(step, names, mu, sigma, generation, chance):
     groups = {name.split("_")[0]: by_role[name.split("_")[0]]() for name in names}
     for name in names:
         groups[name] = {
-            "mu": mu[name],
-            "sigma": sigma[name],
-            "generation": generation[name],
-            **by_role[name.split("_")[0]](),
-            "updates": 1,
-            "trained_samples": 48,
+            "mu": mu[name], "sigma": sigma[name], "generation": generation[name],
+            **by_role[name.split("_")[0]](), "updates": 1, "trained_samples": 48,
             "trained_tokens": 1500,
-        }
+        }  # fmt: skip
     groups |= {f"type/{type}": {"valid_frac": 0.8, "solve_rate": 0.3} for type in TYPES}
     groups["time"] = {"step": 4.2, "propose": 1.0, "solve": 1.2, "update": 2.0}
     groups["reason"] = {

@@ -6,7 +6,7 @@ import torch
 from random_adapters import random_adapter, same
 
 from azr_population.cli import main as cli
-from azr_population.weights.breeding import all_operators, breed
+from azr_population.weights.breeding import breed
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 
@@ -34,22 +34,6 @@ def test_a_child_is_the_one_that_breed_makes(folders, capsys):
     readme = Path("child/README.md").read_text()
     assert "- operator: svd_subspace\n- options: k=2\n- seed: 7\n- parent 1: a (sha256" in readme
     assert "evolve svd_subspace a b --out child --seed 7 --set k=2`" in readme
-
-
-@pytest.mark.parametrize("operator", all_operators(), ids=lambda operator: operator.name)
-def test_every_operator_runs(folders, operator):
-    parents = ["a", "b"][: operator.parents]
-    assert main([operator.name, *parents, "--out", "deep/child"]) == 0
-    assert load_adapter("deep/child").spec.rank == 4
-
-
-def test_list_names_every_operator_and_option(folders, capsys):
-    assert cli(["evolve", "--list"]) == 0
-    out = capsys.readouterr().out
-    for operator in all_operators():
-        assert f"{operator.code}  {operator.name}  (" in out
-        for option in operator.defaults:
-            assert f"--set {option}=" in out
 
 
 def test_parents_of_other_rank_are_converted_when_asked(folders):

@@ -9,32 +9,18 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+SIZE = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+
 
 def qwen2():
-    return Qwen2ForCausalLM(
-        Qwen2Config(
-            vocab_size=50,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            tie_word_embeddings=True,
-        )
+    config = Qwen2Config(
+        **SIZE, num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True
     )
+    return Qwen2ForCausalLM(config)
 
 
 def llama():
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=50,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            tie_word_embeddings=False,
-        )
-    )
+    return LlamaForCausalLM(LlamaConfig(**SIZE, num_attention_heads=4, tie_word_embeddings=False))
 
 
 def gpt2():

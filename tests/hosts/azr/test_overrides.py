@@ -64,14 +64,10 @@ def test_the_longest_beginning_counts():
 
 def test_what_is_set_and_not_used_is_told_with_its_reason():
     task = [
-        "data.train_batch_size=64",
-        "+actor_rollout_ref.rollout.new_option=1",
-        "actor_rollout_ref.actor.use_torch_compile=True",
-        "actor_rollout_ref.rollout.name=vllm",
-        "+population=4t4s",
-        "population.seed=3",
-        "actor_rollout_ref.actor.use_torch_compile=False",
-    ]
+        "data.train_batch_size=64", "+actor_rollout_ref.rollout.new_option=1",
+        "actor_rollout_ref.actor.use_torch_compile=True", "actor_rollout_ref.rollout.name=vllm",
+        "+population=4t4s", "population.seed=3", "actor_rollout_ref.actor.use_torch_compile=False",
+    ]  # fmt: skip
     config = OmegaConf.create({"hydra": {"overrides": {"task": task}}})
     unused = overrides.unused(overrides.given(config))
     assert unused == {
