@@ -1,6 +1,5 @@
 """What README and docs print is true: Python runs, our commands are accepted, examples work."""
 
-import ast
 import doctest
 import importlib.util
 import json
@@ -39,22 +38,12 @@ def test_the_python_of_docs_runs(tmp_path, monkeypatch):
 def test_every_public_name_is_there_and_the_package_is_still_light():
     for name in azr_population.__all__:
         assert getattr(azr_population, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'refree'"):
+    with pytest.raises(AttributeError):
         _ = azr_population.refree
     assert dir(azr_population) == sorted(azr_population.__all__)
     code = "import sys, azr_population; dir(azr_population); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n"
-
-
-def test_type_checkers_read_the_public_names_that_are_there():
-    tree = ast.parse(Path(azr_population.__file__).read_text(encoding="utf-8"))
-    (block,) = [
-        node for node in tree.body if ast.unparse(getattr(node, "test", node)) == "TYPE_CHECKING"
-    ]
-    read = {alias.asname: line.module for line in block.body for alias in line.names}
-    homes = {name: f"azr_population.{home}" for name, home in azr_population._HOMES.items()}
-    assert read == homes
 
 
 def check_ours(words):
@@ -114,7 +103,7 @@ CHECKS = {
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def extension_folder(tmp_path, monkeypatch):
     """A folder with the files of docs/extending.md, in which everything is started."""
     names = write_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -125,7 +114,7 @@ def own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("printed", list(dict.fromkeys(commands())), ids=str)
-def test_every_printed_command_is_taken(printed, capsys, monkeypatch, own):
+def test_every_printed_command_is_taken(printed, capsys, monkeypatch, extension_folder):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     for check in ("check_engine", "check_rollout", "check_loggers"):
         monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *arguments: None)
@@ -141,16 +130,7 @@ def test_every_printed_command_is_taken(printed, capsys, monkeypatch, own):
         check(words[1:])
 
 
-def test_the_help_of_commands_shows_what_they_take(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")  # no command is broken over two lines
-    for command in app.commands:
-        assert main([command, "--help"]) == 0
-        shown = capsys.readouterr().out.splitlines()
-        for line in (line for line in shown if re.match(" *azr-population ", line)):
-            check_ours(shlex.split(re.split(r"\s{3,}| \| ", line.strip())[0])[1:])
-
-
-def test_what_is_ones_own_plays(own, capsys):
+def test_what_is_ones_own_plays(extension_folder, capsys):
     small = [
         "population.batch_size=8",
         "population.samples_per_task=2",
@@ -160,7 +140,7 @@ def test_what_is_ones_own_plays(own, capsys):
     (line,) = [p.line for p in commands() if "run.dir=runs/custom" in p.line]
     assert main([*shlex.split(line)[1:], *small]) == 0
     assert capsys.readouterr().out == "sampling for 4 members\nplaying 2t2s\nfinished\n"
-    run = Run(own / "runs" / "custom")
+    run = Run(extension_folder / "runs" / "custom")
     births = list(run.directory.lineage())
     assert births and {birth["operator"] for birth in births} == {"my_operator.shrink"}
     assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]
@@ -170,14 +150,6 @@ def test_what_is_ones_own_plays(own, capsys):
     assert paid and paid <= {
         (1 - rate) ** 2 - 0.3 * copies for rate in (0, 0.5, 1) for copies in (0, 1)
     }
-
-
-def test_readme_names_every_choice_of_every_group():
-    text = (ROOT / "README.md").read_text()
-    for folder in (ROOT / "azr_population" / "config").iterdir():
-        row = re.search(rf"^\| `{folder.name}` \|.*", text, re.MULTILINE)
-        for choice in folder.glob("*.yaml") if folder.is_dir() else []:
-            assert row and f"`{choice.stem}`" in row[0], choice
 
 
 def test_the_line_of_the_referee_in_readme_is_judged(tmp_path):
@@ -205,12 +177,6 @@ def test_the_python_of_the_serving_page_loads_members(small_run, tmp_path, monke
     assert loaded["model"].active_adapter == "teacher_0"
 
 
-def test_every_example_is_run_by_a_test():
-    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    for example in (ROOT / "examples").iterdir():
-        assert example.name in tests or example.stem in tests, example.name
-
-
 @pytest.fixture
 def members(small_run):
     """The members' folder of a tiny run."""
@@ -236,13 +202,6 @@ def test_the_python_that_reads_a_run(write_run, tmp_path, monkeypatch):
     names = {}
     exec(block[1], names)
     assert names["curve"](names["table"], "ast_nodes", ["teacher"]).index[0] == 1
-
-
-def test_the_python_of_the_nano_base():
-    text = (ROOT / "azr_population/bases/nano/weights/README.md").read_text()
-    names = {}
-    exec("\n".join(re.findall(r"^    (.*)", text, re.MULTILINE)), names)
-    assert names["model"].config.vocab_size >= len(names["tokenizer"])
 
 
 def test_the_example_of_operators(members, tmp_path):

@@ -39,7 +39,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
         with replacing_folder(final) as folder:
             folder.mkdir()
             (folder / text).write_text(text)
-    with pytest.raises(OSError, match="disk full"), replacing_folder(final) as folder:
+    with pytest.raises(OSError), replacing_folder(final) as folder:
         folder.mkdir()
         raise OSError("disk full")
     assert [path.name for path in tmp_path.iterdir()] == ["member"]

@@ -3,8 +3,9 @@ from contextlib import contextmanager
 
 import huggingface_hub
 import pytest
+from refusals import refused
 
-from azr_population.bases import base_command
+from azr_population.bases import base_command, warmup
 from azr_population.bases.programs import read_tasks
 from azr_population.cli import main
 
@@ -20,19 +21,17 @@ def seeds(tmp_path):
     return path
 
 
-def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, seeds, capsys):
+def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, seeds):
     out = tmp_path / "warm"
     words = ["base", "sft", str(base_folder), "--out", str(out), "--seed-file", str(seeds)]
     assert main([*words, "--tokens", "3000", "--threads", "1"]) == 0
     card = (out / "README.md").read_text()
-    assert "base.prompt_format=short" in card and "seed files: seeds.jsonl" in card
-    assert "| warm-up | finished |" in card and str(tmp_path) not in card
-    assert "2 valid tasks" in capsys.readouterr().out
+    assert "base.prompt_format=short" in card and "seeds.jsonl" in card
+    assert str(tmp_path) not in card
     figures = tmp_path / "figures.json"
     options = ["--tasks", "2", "--samples", "1", "--out", str(figures)]
     assert main(["base", "validate", str(out), *options]) == 1
     assert json.loads(figures.read_text())["code_o"]["valid"]["mean"] == 0.0
-    assert "missed: code_o valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_base_without_a_chat_template(base_folder, tmp_path, capsys):
     fields.pop("chat_template", None)
     (base_folder / "tokenizer_config.json").write_text(json.dumps(fields))
     assert main(words) == 2
-    assert "has no chat template" in capsys.readouterr().err
+    assert base_folder.name in capsys.readouterr().err
 
 
 def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
@@ -74,7 +73,7 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
     monkeypatch.setattr(base_command, "stop_requests", stopped_at_once)
     out = tmp_path / "warm"
     assert main(["base", "sft", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
-    assert "the same command goes on" in (out / "README.md").read_text()
+    assert warmup.unfinished(out)
     assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
 
 
@@ -84,9 +83,9 @@ def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch,
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     for path, named in (
-        (str(tmp_path / "none"), "none is not a folder"),
-        (str(tmp_path / "empty"), "empty does not load"),
-        ("someone/none", ": someone/none is not a folder, and cannot be downloaded from the "),
+        (str(tmp_path / "none"), "none"),
+        (str(tmp_path / "empty"), "empty"),
+        ("someone/none", ": someone/none "),
     ):
         assert main([word.format(path) for word in words]) == 2
         error = capsys.readouterr().err
@@ -97,11 +96,9 @@ def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypat
     for place in ("accept.accept", "programs.Referee"):
         monkeypatch.setattr(f"azr_population.bases.{place}", None)
     figures = str(tmp_path / "nowhere" / "x.json")
-    assert main(["base", "validate", str(base_folder), "--out", figures]) == 2
-    assert "x.json: its folder is not there; make it" in capsys.readouterr().err
+    assert "x.json" in refused(capsys, "base", "validate", base_folder, "--out", figures)
     words = ["--out", str(tmp_path / "warm"), "--seed-file", str(tmp_path / "none.jsonl")]
-    assert main(["base", "smollm2", "--file", str(tmp_path / "no.whl"), *words]) == 2
-    assert "no.whl is not there; leave --file out to fetch it" in capsys.readouterr().err
+    assert "--file" in refused(capsys, "base", "smollm2", "--file", tmp_path / "no.whl", *words)
     assert read_tasks([]) == []
 
 

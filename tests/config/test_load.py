@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 from refusals import refuses
 
+from azr_population.config.explained import reference
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
 from azr_population.hosts.local.check import check_config
@@ -20,20 +23,6 @@ def test_arms_differ_in_members_but_not_in_rows(arm, teachers, students):
     population = load_config([f"population={arm}"]).population
     assert (population.name, population.teachers, population.students) == (arm, teachers, students)
     assert population.batch_size == load_config([]).population.batch_size
-
-
-def test_overrides_of_groups_and_fields():
-    config = load_config(
-        ["evolution=none", "task=code_i", "run.steps=7", "population.batch_size=96"]
-    )
-    assert config.evolution.interval == 0
-    assert config.task.types == ["code_i"]
-    assert (config.run.steps, config.population.batch_size) == (7, 96)
-
-
-def test_single_operators_can_be_weighed():
-    operators = load_config(["evolution.operators.dare=0"]).evolution.operators
-    assert operators["dare"] == 0 and operators["layer_wise"] == 1
 
 
 def test_new_entries_of_dict_fields_are_ordinary_overrides():
@@ -119,3 +108,9 @@ def test_a_saved_configuration_comes_back_whole(tmp_path):
         config_from_file(tmp_path / "nowhere" / "config.yaml")
     with refuses("run.stepz"):
         config_from_file(path, ["run.stepz=40"])
+
+
+def test_the_page_of_the_reference_is_the_one_that_is_made():
+    """python -m azr_population.config.explained > docs/reference.md"""
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert page.read_text(encoding="utf-8") == reference()

@@ -1,6 +1,9 @@
 import numpy as np
 
+from azr_population.domains.code.formats import MARKS, ChatFormat, NanoFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 from azr_population.domains.puzzles.measures import SPACE, samples
 
 SPACES = [space for entry in DOMAINS if (space := find_domain(entry.name).space)]
@@ -25,3 +28,34 @@ def test_what_does_not_parse_has_no_place():
         assert SPACE.point(task) is None
     assert SPACE.point({"program": "def sat(x): return x > 1"}) is not None
     assert samples(1, 3).shape == (3, len(SPACE.descriptors))
+
+
+TASK = Task(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",), ("2",))
+
+
+def test_a_nano_prompt_is_code_between_marks():
+    prompt = NanoFormat().solve_prompt(TASK)
+    assert marks_of(prompt, MARKS) == MARKS and not marks_of("What is <in>?", MARKS)
+    assert pieces(prompt, MARKS) == [
+        Piece("<SO>", TASK.program, True),
+        Piece("<in>", "1", True),
+        Piece("<out>", "", True),
+    ]
+    assert pieces(f"{TASK.program}<in>1", MARKS)[0] == Piece("", TASK.program, True)
+
+
+def test_the_fenced_blocks_of_a_chat_are_code():
+    words, program, _, end = pieces(ChatFormat().solve_prompt(TASK), ())
+    assert not words.code and program == Piece("```python", f"{TASK.program}\n", True)
+    assert "Think step by step" in end.text and not end.code
+
+
+def test_a_fence_that_is_not_closed_reaches_to_the_end():
+    assert pieces("so\n```python\ndef f", ())[1] == Piece("```python", "def f", True)
+    assert pieces("", ()) == pieces("  \n", ()) == []
+
+
+def test_the_users_turn_is_what_was_asked():
+    chat = "<|im_start|>system\nBe good.<|im_end|>\n<|im_start|>user\nAdd.\nUp<|im_end|>\n"
+    assert asked(f"{chat}<|im_start|>assistant\n") == "Add.\nUp"
+    assert asked("<PO>") == "<PO>"

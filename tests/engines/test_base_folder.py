@@ -37,10 +37,8 @@ def test_a_base_of_the_hub_is_taken_from_the_cache(offline):
 def test_without_a_network_it_says_what_to_type(offline):
     with pytest.raises(UserError) as caught:
         base_folder("Qwen/Qwen2.5-0.5B")
-    assert str(caught.value).endswith(
-        "without a network: on a machine that has one, hf download Qwen/Qwen2.5-0.5B --local-dir "
-        "Qwen2.5-0.5B, copy that folder here, and give base.path=./Qwen2.5-0.5B"
-    )
+    for step in ("hf download Qwen/Qwen2.5-0.5B", "base.path=./Qwen2.5-0.5B"):
+        assert step in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from azr_population.engines.canary import Canary
 from azr_population.engines.engine import NO_ADAPTER, Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_rollout import TorchRollout
-from azr_population.errors import UserError
 
 NAMES = ["teacher_0", "teacher_1", "student_0"]
 
@@ -57,7 +56,7 @@ def test_pushed_members_are_found_to_be_the_learners_and_others_are_named(pair):
 def test_the_bare_base_is_checked_too_and_nan_is_no_agreement(pair, error):
     learner, rollout, canary = pair
     rollout.error = error
-    with pytest.raises(UserError, match="bare base"):
+    with refuses("bare base"):
         canary.check(rollout, learner, [])
 
 
@@ -97,7 +96,7 @@ def test_outside_of_float32_a_large_difference_is_told_and_a_swap_is_refused(pai
         rollout.push(slot, learner.read(slot))
     rollout.error = 0.4
     canary.check(rollout, learner, range(3))
-    assert "0.40 nats a token from the learner's (more than 0.3" in capsys.readouterr().err
+    assert "0.40" in capsys.readouterr().err
     rollout.error = 0.0
     rollout.push(0, learner.read(1))
     with refuses("teacher_0"):

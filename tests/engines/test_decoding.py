@@ -97,7 +97,7 @@ def test_every_prompt_has_its_own_limit(engine):
         assert part.token_ids == whole.token_ids[:limit]
         assert part.finished == (whole.finished and len(whole.token_ids) <= limit)
     assert max(len(whole.token_ids) for (whole,) in long) > 7
-    with pytest.raises(ValueError, match="2 limits for 5 prompts"):
+    with pytest.raises(ValueError):
         engine.generate(PROMPTS, SLOTS, Sampling((3, 4)), 7)
 
 

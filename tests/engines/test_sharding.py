@@ -12,7 +12,6 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import check_base_placement
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.sharding import shard_base
-from azr_population.errors import UserError
 
 SCRIPT = Path(__file__).with_name("sharded_rank.py")
 
@@ -43,5 +42,5 @@ def test_a_sampler_on_the_learners_own_base_is_refused(key):
 
 
 def test_a_model_without_blocks_is_refused():
-    with pytest.raises(UserError, match="Linear"):
+    with refuses("Linear"):
         shard_base(torch.nn.Linear(2, 2), "cpu")

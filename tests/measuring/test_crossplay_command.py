@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from refusals import refuses
+from refusals import refused, refuses
 
 from azr_population.analysis.frame import curve, read_run
 from azr_population.cli import main
@@ -15,13 +15,8 @@ from azr_population.runs import RunDirectory
 pytestmark = pytest.mark.integration
 
 
-def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
+def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run):
     assert main(["crossplay", str(stored_run), "--every", "2", "--tasks", "8"]) == 0
-    output = capsys.readouterr().out
-    assert (
-        "6 teachers of 8 proposals each, 6 students" in output
-        and "of the earliest teachers' tasks solved" in output
-    )
     content = json.loads((stored_run / "crossplay.json").read_text())
     assert content["students"][0]["member"] == "stored/student_0@2"
     assert all(0 <= teacher["tasks"] <= 8 for teacher in content["teachers"])
@@ -58,7 +53,5 @@ def test_it_is_the_same_again_and_mistakes_are_told(stored_run, tmp_path, capsys
         assert main([*typed, "--out", str(tmp_path / f"{name}.json")]) == 0
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
     capsys.readouterr()
-    assert main(["crossplay", str(stored_run), str(stored_run), "--every", "4"]) == 2
-    assert "two runs are called" in capsys.readouterr().err
-    assert main(["crossplay", str(stored_run), "--tasks", "0"]) == 2
-    assert "--tasks" in capsys.readouterr().err
+    assert "stored" in refused(capsys, "crossplay", stored_run, stored_run, "--every", 4)
+    assert "--tasks" in refused(capsys, "crossplay", stored_run, "--tasks", 0)

@@ -35,7 +35,7 @@ def evals(*scores, member="student_0"):
     ],
 )
 def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
-    found = [one[:3] for one in find_warnings(records)]
+    found = [line[:3] for line in find_warnings(records)]
     assert found == ([expected] if expected else [])
 
 
@@ -45,7 +45,7 @@ def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
 )
 def test_a_student_forgets_when_its_eval_falls_by_twice_its_noise(scores, step):
     found = find_warnings([], evals(*scores))
-    assert [one[:3] for one in found] == ([(step, "student_0", "forgets")] if step else [])
+    assert [line[:3] for line in found] == ([(step, "student_0", "forgets")] if step else [])
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
     asked = (str(members.path), "teacher_0", "--repo", "me/mine")
     refused = push(hub, *asked)
     assert refused.returncode == 2
-    assert "--repo me/mine cannot be pushed: 403" in refused.stderr, refused.stderr
+    assert "--repo me/mine" in refused.stderr and "403" in refused.stderr, refused.stderr
     assert refused.stderr.count("\n") == 1
     hub.address = "http://127.0.0.1:9"  # nobody listens
     for settings in ({}, {"HF_TOKEN": ""}):

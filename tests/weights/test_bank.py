@@ -175,17 +175,14 @@ def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what):
 @pytest.mark.parametrize("members", [[], [1, 0], [-1, 0], [0, 4]])
 def test_routes_that_make_no_sense(members):
     bank = bank_of(qwen2())
-    with pytest.raises(ValueError, match="members"), bank.adapters_active(torch.tensor(members)):
+    with pytest.raises(ValueError), bank.adapters_active(torch.tensor(members)):
         pass
 
 
 def test_a_batch_of_another_size_is_refused():
     model = qwen2()
     bank = bank_of(model)
-    with (
-        pytest.raises(RuntimeError, match="3 rows while 2"),
-        bank.adapters_active(torch.tensor([0, 1])),
-    ):
+    with pytest.raises(RuntimeError), bank.adapters_active(torch.tensor([0, 1])):
         model(torch.zeros(3, 4, dtype=torch.long))
 
 

@@ -23,16 +23,16 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_child_is_the_one_that_breed_makes(folders, capsys):
+def test_a_child_is_the_one_that_breed_makes(folders):
     words = ["svd_subspace", "a", "b", "--out", "child", "--seed", "7", "--set", "k=2"]
     assert main(words) == 0
-    assert "svd_subspace of a, b; rank 4, alpha 8, 4 layers, seed 7" in capsys.readouterr().out
     parents = [load_adapter("a"), load_adapter("b")]
     mix, options = {"svd_subspace": 1.0}, {"svd_subspace": {"k": 2}}
     expected, _ = breed(mix, parents, torch.Generator().manual_seed(7), options)
     assert same(load_adapter("child"), expected)
     readme = Path("child/README.md").read_text()
-    assert "- operator: svd_subspace\n- options: k=2\n- seed: 7\n- parent 1: a (sha256" in readme
+    for fact in ("operator: svd_subspace", "options: k=2", "seed: 7", "parent 1: a"):
+        assert f"- {fact}" in readme
     assert "evolve svd_subspace a b --out child --seed 7 --set k=2`" in readme
 
 

@@ -70,7 +70,7 @@ def test_readme_carries_what_it_is_given(tmp_path):
     text = (tmp_path / "a" / "README.md").read_text()
     assert 'base_model: "my/base"' in text
     assert "- operator: dare\n- seed: 3\n" in text
-    assert 'base = "my/base"  # its folder, or name on the Hub' in text
+    assert 'base = "my/base"' in text
 
 
 @pytest.mark.parametrize(
