@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from random_adapters import loud
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
@@ -12,7 +13,7 @@ from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import LoraSpec
 
 SLOTS = 4
 NAMES = ["teacher_0", "teacher_1", "student_0", "student_1"]
@@ -32,18 +33,7 @@ class Pair:
         return self.canary.check(self.rollout, self.learner, list(slots))
 
     def loud(self, seed):
-        """An adapter of the run's shape that changes much."""
-        generator = torch.Generator().manual_seed(seed)
-        return Adapter(
-            self.learner.bank.spec,
-            {
-                name: Factors(
-                    torch.randn(pair.A.shape, generator=generator) / pair.A.shape[1] ** 0.5,
-                    torch.randn(pair.B.shape, generator=generator) * 0.1,
-                )
-                for name, pair in self.learner.read(0).factors.items()
-            },
-        )
+        return loud(self.learner.read(0), seed)
 
     def change(self, slot, seed):
         """Another adapter in the slot, on both sides."""

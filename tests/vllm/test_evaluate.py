@@ -2,29 +2,21 @@
 
 import pytest
 import torch
+from random_adapters import loud
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
 pytestmark = pytest.mark.slow
 
 
-def loud(spec, seed):
+def member(spec, seed):
     """An adapter on the nano base that changes much."""
     model, _ = load_base(nano_base_path(), "float32", "cpu")
-    generator = torch.Generator().manual_seed(seed)
-    bank = make_bank(model, spec, [torch.Generator().manual_seed(0)])
-    factors = {
-        name: Factors(
-            torch.randn(pair.A.shape, generator=generator) / pair.A.shape[1] ** 0.5,
-            torch.randn(pair.B.shape, generator=generator) * 0.1,
-        )
-        for name, pair in bank.read(0).factors.items()
-    }
-    return Adapter(spec, factors)
+    return loud(make_bank(model, spec, [torch.Generator().manual_seed(0)]).read(0), seed)
 
 
 def test_greedy_answers_are_those_of_torch(tmp_path):
@@ -36,7 +28,7 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
     names = [str(nano_base_path())]
     for number, spec in enumerate([LoraSpec(8, 16.0), LoraSpec(8, 16.0), LoraSpec(4, 8.0)]):
         names.append(str(tmp_path / f"student_{number}"))
-        save_adapter(loud(spec, number), names[-1], str(nano_base_path()))
+        save_adapter(member(spec, number), names[-1], str(nano_base_path()))
     texts = [f"def f(x):\n    return x + {n}\n\nf({n}) == " for n in (1, 5, 12)]
 
     def answers(rollout):

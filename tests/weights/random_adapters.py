@@ -37,6 +37,19 @@ def random_adapter(
     return Adapter(LoraSpec(rank, alpha, tuple(shapes)), factors)
 
 
+def loud(member, seed):
+    """An adapter of a member's shape that changes much."""
+    generator = torch.Generator().manual_seed(seed)
+    factors = {
+        name: Factors(
+            torch.randn(pair.A.shape, generator=generator) / pair.A.shape[1] ** 0.5,
+            torch.randn(pair.B.shape, generator=generator) * 0.1,
+        )
+        for name, pair in member.factors.items()
+    }
+    return Adapter(member.spec, factors)
+
+
 def dense(adapter, name):
     """B A in float64, [out, in]."""
     pair = adapter.factors[name]
