@@ -3,8 +3,10 @@
 import html
 import re
 
+import pytest
 from completion_lines import line
 
+from azr_population.analysis.html import highlighted
 from azr_population.analysis.task_cards import LONGEST, completions
 from azr_population.domains.code.formats import MARKS
 
@@ -51,3 +53,29 @@ def test_nothing_a_stranger_wrote_is_html():
     assert "<script" not in text and "<img" not in text and "\x1b" not in text
     assert "\x00" not in text and "\u202e" not in text and "\\x1b[2J\\u202e\\x00" in text
     assert html.unescape(text).count("onerror") == 6
+
+
+def test_words_are_marked_and_the_text_stays_the_same():
+    source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
+    page = highlighted(source)
+    assert '<span class="k">def</span> f(x)' in page
+    assert '<span class="n">0x1F</span>' in page
+    assert html.unescape(re.sub(r"<span[^>]*>|</span>", "", page)) == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "</pre><script>",
+        "'<b>' \"&\"",
+        "# </span>",
+        "'''\n<i>",
+        "\\",
+        "'unclosed <x",
+        'f"{x!r}<" + r"\\"',
+    ],
+)
+def test_whatever_it_holds_it_is_text(source):
+    page = highlighted(source)
+    assert html.unescape(re.sub(r'<span class="[ksnc]">|</span>', "", page)) == source
+    assert not re.search(r"<(?!/?span)", page)

@@ -9,9 +9,14 @@ import torch
 from refusals import refuses
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import check_base_placement
+from azr_population.engines.assembly import (
+    EngineSettings,
+    check_base_placement,
+    importance_sampling_cap,
+)
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.sharding import shard_base
+from azr_population.weights.adapter import LoraSpec
 
 SCRIPT = Path(__file__).with_name("sharded_rank.py")
 
@@ -44,3 +49,25 @@ def test_a_sampler_on_the_learners_own_base_is_refused(key):
 def test_a_model_without_blocks_is_refused():
     with refuses("Linear"):
         shard_base(torch.nn.Linear(2, 2), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("setting", "rollout", "dtype", "cap"),
+    [
+        (None, "torch", "float32", 0.0),
+        (None, "torch", "bfloat16", 2.0),
+        (None, "vllm", "float32", 2.0),
+        (0.0, "vllm", "bfloat16", 0.0),
+        (5.0, "torch", "float32", 5.0),
+    ],
+)
+def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollout, dtype, cap):
+    settings = EngineSettings(
+        "base",
+        ("student_0",),
+        LoraSpec(4, 8.0),
+        dtype=dtype,
+        rollout=RolloutSettings(rollout),
+        learner=LearnerConfig(importance_sampling_cap=setting),
+    )
+    assert importance_sampling_cap(settings) == cap

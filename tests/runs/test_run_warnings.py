@@ -4,9 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from azr_population.domains.code.source import NOT_FINITE
+from azr_population.domains.code.validity import REFUSALS
 from azr_population.method.callbacks import Warn
+from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
 from azr_population.method.record import StepRecords
+from azr_population.referee import Reason
 from azr_population.runs import RunDirectory
+from azr_population.runs.meanings import MEANINGS, meaning
 from azr_population.runs.run_warnings import find_warnings, warnings_of
 
 
@@ -79,3 +84,16 @@ def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):
         warn.recorded(SimpleNamespace(step=line["step"]), [], records)
         notes.append(len(records.notes))
     assert notes == [1, 0]
+
+
+def test_every_word_that_a_record_can_hold_has_a_meaning():
+    words = {str(reason) for reason in Reason} | set(REFUSALS)
+    words |= {HELD_OUT, INTERNAL_ERROR, NOT_FINITE}
+    words |= {"unparsable", "invalid", "program_too_long", "output_too_long", "too_few_inputs"}
+    assert set(MEANINGS) == words
+
+
+def test_a_completion_that_was_cut_off_says_so():
+    assert meaning("unparsable", False).startswith(MEANINGS["unparsable"] + " (")
+    assert meaning("unparsable") == meaning("unparsable", None) == MEANINGS["unparsable"]
+    assert meaning("<b>", False) == ""

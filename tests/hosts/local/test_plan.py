@@ -1,5 +1,7 @@
 """`train --dry-run` and `--config-file`: what is going to be, without a run."""
 
+import re
+
 import pytest
 from refusals import refuses
 
@@ -7,6 +9,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.hosts.local.check import plan
+from azr_population.hosts.local.doctor import azr_home
 from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
@@ -138,3 +141,20 @@ def test_what_config_prints_can_be_read_back(tmp_path, capsys):
 def test_a_configuration_that_is_missing_is_named(tmp_path, capsys):
     assert main(["train", "--config-file", str(tmp_path / "nowhere.yaml")]) == 2
     assert "nowhere.yaml" in capsys.readouterr().err
+
+
+def test_doctor_says_what_is_here_and_what_is_missing(capsys, monkeypatch):
+    monkeypatch.delenv("AZR_HOME", raising=False)
+    code = main(["doctor"])
+    output = capsys.readouterr().out
+    assert "torch" in output and "sandbox: seccomp" in output
+    assert bool(re.search(r"^ *works +local runs", output, re.MULTILINE)) == (code == 0)
+    # Without a checkout the plugin cannot run, whatever is installed.
+    assert re.search(r"^ *no +.*AZR_HOME", output, re.MULTILINE)
+
+
+def test_azr_home_must_hold_azr(tmp_path, monkeypatch):
+    monkeypatch.setenv("AZR_HOME", str(tmp_path))
+    assert azr_home() is None
+    (tmp_path / "absolute_zero_reasoner").mkdir()
+    assert azr_home() == tmp_path
