@@ -27,9 +27,10 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import throughput
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
-from azr_population.engines.memory import Architecture, Load, check_memory, fitted, kept_tokens
+from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
 from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.hosts.azr.fitting import mended
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -137,7 +138,7 @@ def load_of(command: Command) -> Load:
         **dict(command.options),
     )
     total = throughput.gpu_bytes(DEVICES[command.device])
-    load = fitted(load, total, may_shard=command.gpus > 1, may_offload=False)
+    load = mended(load, total, ["shard"]) or load
     assert check_memory(load, total) is None, check_memory(load, total)
     return replace(load, keep=kept_tokens(load, total))
 

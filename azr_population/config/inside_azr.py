@@ -16,7 +16,6 @@ from azr_population.config.schema import (
     ComputeConfig,
     Dtype,
     EvolutionConfig,
-    LoggerConfig,
     LoraConfig,
     MatchmakingConfig,
     MembersConfig,
@@ -44,8 +43,6 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Of the single agent. Empty: the students'."""
     buffer_size: int = Field(default=4096, ge=1)
     """Tasks in which copies are looked for."""
-    placement: Literal["colocated", "split"] = "colocated"
-    """`colocated`: one worker group serves both roles; `split`: half of the workers for each."""
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Generate a step's proposals and answers in one call, its difficulty estimates in another.
     False: in one call for each of AZR's batches, nine a step. Every row draws the same tokens."""
@@ -83,8 +80,6 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     lora: LoraConfig = Field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
     matchmaking: MatchmakingConfig = Field(default_factory=MatchmakingConfig)
     evolution: EvolutionConfig = Field(default_factory=EvolutionConfig)
-    logger: LoggerConfig = Field(default_factory=LoggerConfig, json_schema_extra=NONE)
-    """Loggers of the population's metrics beside AZR's."""
     console: str = Field(default="lines", json_schema_extra=NONE)
     """The console, as `run.console` of a local run."""
 

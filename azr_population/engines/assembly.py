@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from azr_population.config.schema import ComputeConfig, LearnerConfig
+from azr_population.config.schema import ComputeConfig, LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
@@ -55,6 +55,11 @@ class EngineSettings:
     def slots(self) -> int:
         """The number of members."""
         return len(self.names)
+
+
+def lora_of(config: LoraConfig) -> LoraSpec:
+    """The shape of every adapter."""
+    return LoraSpec(config.rank, config.alpha, tuple(config.target_modules))
 
 
 def make_engine(

@@ -8,8 +8,7 @@ sources, with an allowance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -445,19 +444,6 @@ def check_memory(load: Load, total: float) -> str | None:
                 f"{(parts['members, float32'] + parts[load.moments_name]) / 1e9:.1f})"
             )
     return None
-
-
-def fitted(load: Load, total: float, may_shard: bool, may_offload: bool) -> Load:
-    """The load, with the base sharded or the learner offloaded if it fits no other way."""
-    shards, offloads = (
-        {load.shard, load.shard or may_shard},
-        {load.offload, load.offload or may_offload},
-    )
-    for offload, shard in product(sorted(offloads), sorted(shards)):
-        changed = replace(load, shard=shard, offload=offload)
-        if check_memory(changed, total) is None:
-            return changed
-    return load
 
 
 def size(amount: float) -> str:

@@ -4,9 +4,7 @@ None of them can stop a run or change what it plays. A resumed run plays some st
 same results; they are logged once.
 """
 
-import inspect
 import json
-import os
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -114,12 +112,6 @@ class WandbLogger(_Tracker):
     def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
         import wandb
 
-        # Without a key W&B would wait for somebody who chooses an account.
-        online = (settings.mode or os.environ.get("WANDB_MODE") or "online") == "online"
-        if online and not _has_key(wandb):
-            raise UserError(
-                "Weights & Biases has no key here; use wandb login, or logger.mode=offline"
-            )
         return wandb.init(
             **self._options,
             dir=str(directory.path),
@@ -129,12 +121,6 @@ class WandbLogger(_Tracker):
             mode=settings.mode or None,
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )
-
-
-def _has_key(wandb: Any) -> bool:
-    if "prompt" in inspect.signature(wandb.login).parameters:
-        return bool(wandb.login(prompt=False))
-    return bool(wandb.api.api_key)  # versions that have no other way to ask
 
 
 @LOGGERS.register("trackio", "https://huggingface.co/docs/trackio")

@@ -163,7 +163,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
         text=True,
     )
     assert done.returncode == 2 and size > 1_000_000
-    assert done.stderr.count("\n") == 1 and "cannot be written: File too large" in done.stderr
+    assert done.stderr.count("\n") == 1 and "File too large" in done.stderr
     digest = members_digest(run / "members")
     assert main(["resume", str(run), "run.steps=2"]) == 0
     assert members_digest(run / "members") == digest
@@ -174,7 +174,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
 def test_a_read_only_folder_is_told(run, capsys):
     os.chmod(run, 0o500)
     try:
-        assert "cannot be written" in resume_refused(run, capsys)
+        assert "ermission denied" in resume_refused(run, capsys)
     finally:
         os.chmod(run, 0o700)
 

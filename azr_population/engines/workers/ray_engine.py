@@ -1,8 +1,9 @@
 """An engine over a group of processes: rows are split over them, members are the same on all."""
 
+from __future__ import annotations
+
 import os
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,80 +11,86 @@ import ray
 from torch import Tensor
 
 from azr_population.engines.engine import (
-    Completion,
     Finished,
     Hyperparameters,
     Ids,
     Sampling,
+    StreamingSampler,
     TrainingSample,
     Updates,
-    in_order,
 )
 from azr_population.engines.micro_batches import length, partition_rows, pieces
 from azr_population.engines.torch_learner import piece_tokens
-from azr_population.engines.workers.placement import PlacedGroup, start_groups, watched
-from azr_population.engines.workers.worker import WorkerSettings
+from azr_population.engines.workers.placement import start_workers, watched
+from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
 
 
-class RayEngine:
-    """An `Engine` whose rows are computed by the ranks of `group`.
+class RayEngine(StreamingSampler):
+    """An `Engine` whose rows are computed by the ranks of veRL's worker group `workers`.
 
     What a row draws depends on its number and not on its rank, and gradients are summed, so that
     the number of ranks changes nothing but the rounding. `way_on` is what the user can do after a
-    worker's death; `together` ranks sample the same rows (tensor parallelism).
+    worker's death.
     """
 
-    def __init__(
-        self, group: PlacedGroup, micro_batch_tokens: int, way_on: str, together: int = 1
-    ) -> None:
-        self._together = together
-        self.group = group
-        self._micro_batch_tokens = micro_batch_tokens
+    def __init__(self, workers: Any, settings: WorkerSettings, way_on: str = "") -> None:
+        self.workers = workers
         self.way_on = way_on
+        self._together = settings.rollout.together
+        self._micro_batch_tokens = settings.learner.most_tokens
         self._shares_prompts: bool | None = None
         """Whether workers' updates share prompts; asked before the first."""
 
-    def generate(
+    @classmethod
+    def start(
+        cls,
+        settings: WorkerSettings,
+        on_nodes: Sequence[int],
+        worker_class: type[EngineWorker] = EngineWorker,
+        driver_cpus: int = 0,
+    ) -> tuple[RayEngine, list[str]]:
+        """An engine on new workers, for which see `start_workers`, and where each rank runs."""
+        workers = start_workers(settings, on_nodes, worker_class, driver_cpus)
+        way_on = "it was loading the base: see that node's memory, and what Ray says above"
+        engine = cls(workers, settings, way_on)
+        return engine, engine.call("init_model")
+
+    def stream(
         self,
         prompts: Sequence[Ids],
         slots: Sequence[int],
         sampling: Sampling,
         seed: int,
         rows: Sequence[int] | None = None,
-        on_finished: Callable[[Sequence[Finished]], None] | None = None,
-    ) -> list[list[Completion]]:
-        """See `Sampler`; `on_finished` gets rows as they end."""
+    ) -> Iterator[Sequence[Finished]]:
+        """See `Rollout`. `together` ranks sample the same rows (tensor parallelism)."""
         if not prompts:
-            return []
-        numbers = list(rows) if rows is not None else list(range(len(prompts)))
+            return
+        numbers = range(len(prompts)) if rows is None else rows
         shares = self._split([len(prompt) for prompt in prompts], slots, prompts, self._together)
-        parts = [
-            {
-                "prompts": [prompts[row] for row in share],
-                "slots": [slots[row] for row in share],
-                "sampling": sampling.of_rows(share, len(prompts)),
-                "seed": seed,
-                "rows": [numbers[row] for row in share],
-            }
-            for share in shares
-            for _ in range(self._together)
-        ]
-
-        def finished() -> Iterator[list[Finished]]:
-            for rank, written in self.group.stream(parts):
-                if rank % self._together == 0:
-                    share = shares[rank // self._together]
-                    placed = [(share[row], group) for row, group in written]
-                    if on_finished:
-                        on_finished(placed)
-                    yield placed
-
-        def wait() -> list[list[Completion]]:
-            return in_order(finished(), len(prompts))
-
-        return watched(self.group.name, self.group.workers, wait, self.way_on)
+        streams = {}
+        for rank, worker in enumerate(self.workers.workers):
+            share = shares[rank // self._together]
+            stream = worker.stream.options(num_returns="streaming").remote(
+                [prompts[row] for row in share],
+                [slots[row] for row in share],
+                sampling.of_rows(share, len(prompts)),
+                seed,
+                [numbers[row] for row in share],
+            )
+            streams[stream] = share if rank % self._together == 0 else None
+        with watched(self.workers, self.way_on):
+            while streams:
+                (ready,), _ = ray.wait(list(streams), num_returns=1)
+                try:
+                    finished = ray.get(next(ready))
+                except StopIteration:
+                    del streams[ready]
+                    continue
+                if share := streams[ready]:
+                    yield [(share[row], completions) for row, completions in finished]
 
     def update(
         self,
@@ -111,12 +118,9 @@ class RayEngine:
     ) -> tuple[list[Tensor], list[Tensor]]:
         lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
         shares = self._split(lengths, slots, prompts, 1)
+        columns = {"prompts": prompts, "responses": responses, "slots": slots}
         parts = [
-            {
-                "prompts": [prompts[row] for row in share],
-                "responses": [responses[row] for row in share],
-                "slots": [slots[row] for row in share],
-            }
+            {name: [column[row] for row in share] for name, column in columns.items()}
             for share in shares
         ]
         both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
@@ -141,7 +145,7 @@ class RayEngine:
 
     @property
     def _ranks(self) -> int:
-        return int(self.group.workers.world_size)
+        return int(self.workers.world_size)
 
     def _split(
         self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], together: int
@@ -152,41 +156,17 @@ class RayEngine:
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """What the worker's method returns on each rank."""
-
-        def wait() -> list[Any]:
-            results = getattr(self.group.workers, method)(*arguments)
+        with watched(self.workers, self.way_on):
+            results = getattr(self.workers, method)(*arguments)
             pending = bool(results) and isinstance(results[0], ray.ObjectRef)
             return ray.get(results) if pending else results
-
-        return watched(self.group.name, self.group.workers, wait, self.way_on)
-
-
-def check_reachable(address: str) -> None:
-    """Raises `UserError` where `address` (`host:port`, as RAY_ADDRESS has it) does not answer.
-
-    Ray itself goes on trying for minutes. `auto` and `local` name no place and are left to Ray.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"RAY_ADDRESS={address}: no Ray answers there ({error}); start one with "
-            "ray start --head, or unset it for a Ray of this run's own"
-        ) from error
 
 
 @contextmanager
 def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
     """An engine of so many workers, which end with the block; so does a Ray that was started here.
-
-    Raises:
-        UserError: there is no such cluster, or it has no room.
-    """
+    Raises UserError: there is no such cluster, or it has no room."""
     address = os.environ.get("RAY_ADDRESS")
-    check_reachable(address or "")
     try:
         ray.init(
             address=address,
@@ -196,16 +176,11 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
             configure_logging=False,
         )
     except Exception as error:  # Ray raises no narrower one when a node does not start in time.
-        reason = first_line(error)
-        if not address:
-            raise UserError(f"Ray does not start here: {reason}") from error
-        raise UserError(
-            f"RAY_ADDRESS={address} cannot be joined: {reason}; if it asks for a token, which Ray "
-            "does by itself where there is a ~/.ray/auth_token, set RAY_AUTH_MODE=token"
-        ) from error
+        what = f"RAY_ADDRESS={address} cannot be joined" if address else "Ray does not start here"
+        raise UserError(f"{what}: {first_line(error)}") from error
     try:
-        (group,) = start_groups("colocated", settings, 0, 0, [workers])
-        way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
-        yield RayEngine(group, settings.learner.most_tokens, way_on, settings.rollout.together)
+        engine, _ = RayEngine.start(settings, [workers])
+        engine.way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
+        yield engine
     finally:
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""One process of a worker group: the frozen base, the group's members, their methods under veRL.
+"""One worker process: the frozen base, all members, their methods under veRL.
 
 Written against `verl.single_controller` (Worker, register, Dispatch) alone, so that it does not
 depend on veRL's own trainers and workers.
@@ -30,13 +30,11 @@ class WorkerSettings(EngineSettings):
     """What a worker is made from."""
 
     seed: int
-    first_member: int = 0
-    """The slot in the roster of the group's first member; its weights are drawn accordingly."""
     threads: int = 0
 
 
 class EngineWorker(Worker):
-    """The members of one worker group on one rank.
+    """All members on one rank.
 
     Methods that take rows (`ALL_TO_ALL`) are called with a list that has each rank's part.
     """
@@ -73,9 +71,8 @@ class EngineWorker(Worker):
     def make_engine(self) -> None:
         """Sets `engine` and the `tokenizer`; a test's worker may have others."""
         settings = self.settings
-        streams, first = Streams(settings.seed), settings.first_member
-        slots = range(first, first + settings.slots)
-        generators = [streams.torch(f"adapter {slot}") for slot in slots]
+        streams = Streams(settings.seed)
+        generators = [streams.torch(f"adapter {slot}") for slot in range(settings.slots)]
         self.engine, self.tokenizer = make_engine(settings, generators, parallel=True)
 
     @property

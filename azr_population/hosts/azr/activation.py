@@ -52,29 +52,30 @@ class ActivatePopulation(Callback):
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: a population cannot use the host, the configuration or the base."""
-    from azr_population.hosts.azr import dry_run, environment, fitting, overrides, preflight
+    from azr_population.hosts.azr import checks, dry_run, fitting, overrides
     from azr_population.hosts.azr.settings import read_settings
 
     settings = read_settings(config.population)
     main = sys.modules["__main__"]
-    preflight.check_host(main)
+    checks.check_host(main)
+    from azr_population.patches.azr_fixes import apply_patches
+
+    apply_patches(settings.referee)  # refused on another AZR
     if settings.dry_run:
         lines, ready = dry_run.dry_run(config, settings)
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 1)
-    preflight.check_config(config, settings)
+    checks.check_config(config, settings)
     imported("population.worker", settings.worker)
-    for reason in environment.missing(config, settings):
+    for reason in checks.missing(config):
         raise UserError(reason)
-    preflight.check_base(config, settings)
+    checks.check_base(config, settings)
     fitting.check_gpus(config, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 
     from azr_population.hosts.azr.trainer import PopulationTrainer
-    from azr_population.patches.azr_fixes import apply_patches
 
-    apply_patches(settings.referee)
     main.CodeIORayPPOTrainer = PopulationTrainer  # type: ignore[attr-defined]
 
 

@@ -11,13 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from azr_population.engines.engine import Completion, Generated
-from azr_population.hosts.azr.batches import response_rows
+from azr_population.engines.engine import Generated
+from azr_population.hosts.azr.batches import completions
 from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
@@ -123,40 +123,3 @@ class Step:
         records.metrics |= clock.metrics()
         records.metrics["time/step"] = time.perf_counter() - self._started
         return records
-
-
-def completions(
-    batch: DataProto, slots: Sequence[int] | None = None, tokenizer: Any = None
-) -> list[Completion]:
-    """The rows' responses, as far as records and advantages need them.
-
-    `slots` are the writers', by default the rows' `member`; there is text with a `tokenizer`, and
-    there are log-probabilities once the actor has given them. A response as long as the batch is
-    wide counts as cut off.
-    """
-    tensors = batch.batch
-    names = set(tensors.keys())
-    slots = batch.non_tensor_batch["member"] if slots is None else slots
-    written = response_rows(tensors["responses"], tensors["attention_mask"])
-    prompts = _prompts(batch) if "prompts" in names else [()] * len(written)
-    logs = tensors["old_log_probs"] if "old_log_probs" in names else None
-    return [
-        Completion(
-            int(slot),
-            prompt,
-            tuple(ids),
-            () if logs is None else tuple(logs[row, : len(ids)].tolist()),
-            len(ids) < tensors["responses"].shape[1],
-            tokenizer.decode(ids, skip_special_tokens=True) if tokenizer else "",
-        )
-        for row, (slot, prompt, ids) in enumerate(zip(slots, prompts, written, strict=True))
-    ]
-
-
-def _prompts(batch: DataProto) -> list[tuple[int, ...]]:
-    """The rows' prompts; equal ones (AZR repeats them for every sample) are one tuple."""
-    ids = batch.batch["prompts"]
-    mask = batch.batch["attention_mask"][:, : ids.shape[1]]
-    prompts: dict[tuple[int, ...], tuple[int, ...]] = {}
-    rows = (tuple(row[attended.bool()].tolist()) for row, attended in zip(ids, mask, strict=True))
-    return [prompts.setdefault(row, row) for row in rows]

@@ -11,8 +11,6 @@ from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 from azr_population.runs.checkpoint import read_tensors, save_checkpoint
 
-OTHER_RUN = "resume with the same +population, or give another trainer.experiment_name"
-
 
 class PopulationWorker(EngineWorker):
     """The members of one worker group on one rank."""
@@ -29,15 +27,13 @@ class PopulationWorker(EngineWorker):
     def load_checkpoint(self, folder: str, step: int) -> None:
         """Every rank takes the members of a checkpoint that the trainer found to be sound."""
         tensors = read_tensors(Path(folder), step, mapped=True)
-        stored = len(tensors["adapters"])
-        if stored != self.settings.slots:
-            raise UserError(
-                f"{folder} was written by a run with {stored} members in this place, and this one "
-                f"has {self.settings.slots}; {OTHER_RUN}"
-            )
+        stored, slots = len(tensors["adapters"]), self.settings.slots
         try:
+            if stored != slots:
+                raise UserError(f"{stored} members, and this run has {slots}")
             self.engine.load_state_dict(tensors)
         except UserError as error:
             raise UserError(
-                f"{folder} was written by a run with other adapters ({error}); {OTHER_RUN}"
+                f"{folder} was written by another run ({error}); resume with the same +population, "
+                "or give another trainer.experiment_name"
             ) from error

@@ -15,6 +15,8 @@ from omegaconf import open_dict
 from torch import Tensor
 from torch.nn.functional import pad
 
+from azr_population.engines.engine import Completion
+
 
 @dataclass(frozen=True)
 class PromptBatch:
@@ -58,34 +60,26 @@ def batch_size(config: Any, rows: int) -> Iterator[None]:
             config.data.train_batch_size = before
 
 
-def one_after_the_other(
-    loaders: Sequence[tuple[int, Iterable[Mapping[str, Any]]]],
+def by_member(
+    loaders: Sequence[tuple[Sequence[int], Iterable[Mapping[str, Any]]]],
 ) -> Iterator[dict[str, Any]]:
-    """Batches that hold a batch of every (slot, loader), with the slot as `member` of its rows."""
+    """Batches that hold a batch of every (slots, loader), whose rows are shared out evenly over
+    the slots, as `member`."""
     for parts in zip(*(loader for _, loader in loaders), strict=True):
         joined: dict[str, Any] = {}
         for key, first in parts[0].items():
             values = [part[key] for part in parts]
             joined[key] = torch.cat(values) if isinstance(first, Tensor) else np.concatenate(values)
-        counts = [len(part["input_ids"]) for part in parts]
-        yield with_members(joined, np.repeat([slot for slot, _ in loaders], counts).tolist())
-
-
-def split_evenly(
-    loader: Iterable[Mapping[str, Any]], slots: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """A loader's batches, their rows shared out evenly over the slots."""
-    for batch in loader:
-        each = len(batch["input_ids"]) // len(slots)
-        yield with_members(dict(batch), np.repeat(list(slots), each).tolist())
-
-
-def with_members(batch: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """The batch with the slot of each row's member."""
-    if len(slots) != len(batch["input_ids"]):
-        raise RuntimeError(f"{len(batch['input_ids'])} rows for {len(slots)} members' rows")
-    batch["member"] = np.array(slots, dtype=object)
-    return batch
+        members = [
+            slot
+            for (slots, _), part in zip(loaders, parts, strict=True)
+            for slot in slots
+            for _ in range(len(part["input_ids"]) // len(slots))
+        ]
+        if len(members) != len(joined["input_ids"]):
+            raise RuntimeError(f"{len(joined['input_ids'])} rows for {len(members)} members' rows")
+        joined["member"] = np.array(members, dtype=object)
+        yield joined
 
 
 def prompt_rows(input_ids: Tensor, attention_mask: Tensor) -> list[list[int]]:
@@ -130,3 +124,34 @@ def with_responses(
 def padded_right(rows: Sequence[Tensor], width: int, fill: int = 0) -> Tensor:
     """Rows of different lengths as [rows, width], padded with `fill`."""
     return torch.stack([pad(row, (0, width - len(row)), value=fill) for row in rows])
+
+
+def completions(batch: Any, tokenizer: Any = None) -> list[Completion]:
+    """The rows' responses, by their `member`s. There is text with a `tokenizer`, and there are
+    log-probabilities once the actor has given them. A response as long as the batch is wide counts
+    as cut off."""
+    tensors, slots = batch.batch, batch.non_tensor_batch["member"]
+    names = set(tensors.keys())
+    written = response_rows(tensors["responses"], tensors["attention_mask"])
+    prompts = _prompts(batch) if "prompts" in names else [()] * len(written)
+    logs = tensors["old_log_probs"] if "old_log_probs" in names else None
+    return [
+        Completion(
+            int(slot),
+            prompt,
+            tuple(ids),
+            () if logs is None else tuple(logs[row, : len(ids)].tolist()),
+            len(ids) < tensors["responses"].shape[1],
+            tokenizer.decode(ids, skip_special_tokens=True) if tokenizer else "",
+        )
+        for row, (slot, prompt, ids) in enumerate(zip(slots, prompts, written, strict=True))
+    ]
+
+
+def _prompts(batch: Any) -> list[tuple[int, ...]]:
+    """The rows' prompts; equal ones (AZR repeats them for every sample) are one tuple."""
+    ids = batch.batch["prompts"]
+    mask = batch.batch["attention_mask"][:, : ids.shape[1]]
+    prompts: dict[tuple[int, ...], tuple[int, ...]] = {}
+    rows = (tuple(row[attended.bool()].tolist()) for row, attended in zip(ids, mask, strict=True))
+    return [prompts.setdefault(row, row) for row in rows]

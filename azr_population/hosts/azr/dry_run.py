@@ -16,9 +16,8 @@ from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.optimizers import moments
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
 from azr_population.errors import UserError
-from azr_population.hosts.azr import environment, overrides, preflight
-from azr_population.hosts.azr.environment import Machine
-from azr_population.hosts.azr.fitting import faster, plan_memory
+from azr_population.hosts.azr import checks, overrides
+from azr_population.hosts.azr.fitting import Machine, faster, machine_of, plan_memory
 from azr_population.hosts.azr.settings import engine_settings, population_of
 from azr_population.method.config_check import replacement_line
 
@@ -31,15 +30,15 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
     """The page as lines, and whether the run could start."""
     lines = list(_who(config, settings))
     refused = list(_refused(config, settings))
-    missing = list(environment.missing(config, settings))
+    missing = list(checks.missing(config))
     try:
-        architecture = Architecture.of(environment.describe(config.actor_rollout_ref.model.path))
+        architecture = Architecture.of(checks.config_of_base(config.actor_rollout_ref.model.path))
     except UserError:
         architecture = None  # `missing` has said why.
     if architecture is None:
         lines.append("memory and time: not worked out, for want of a config.json of a known kind")
     else:
-        machine = environment.machine_of(config, settings)
+        machine = machine_of(config, settings)
         load, too_large = plan_memory(config, settings, architecture, machine)
         lines += _memory(load, machine)
         if too_large:
@@ -60,8 +59,7 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
 
 
 def _refused(config: Any, settings: PopulationSettings) -> Iterator[str]:
-    checks = (preflight.check_config, preflight.check_base)
-    for check in checks:
+    for check in (checks.check_config, checks.check_base):
         try:
             check(config, settings)
         except UserError as error:
@@ -93,13 +91,13 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
     yield (
         f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
-        f"importance weights up to {cap:g}, {settings.placement}, seed {settings.seed}"
+        f"importance weights up to {cap:g}, seed {settings.seed}"
     )
 
 
 def _rows(config: Any, settings: PopulationSettings) -> tuple[int, int, int]:
     """Rows of each problem type in a step: proposals, attempts at all of them, answers to train."""
-    rows = preflight.agent_rows(config, settings)
+    rows = checks.agent_rows(config, settings)
     if settings.single:
         return rows, rows * config.azr.reward.n_samples, rows
     proposals = 2 * rows * settings.teachers

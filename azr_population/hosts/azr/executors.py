@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from operator import methodcaller
 from typing import Any
 
 from azr_population.domains.code.task_types import CODE_E, TaskType
@@ -39,14 +39,14 @@ class StepExecutor:
         self._answering: Any = executor
         self._scores: dict[tuple[str, str, str], float | None] = {}
         self._runs: dict[str, Future[Any]] = {}
-        self._lock = Lock()
         self._threads: ThreadPoolExecutor | None = None
         self.checked = self.missed = 0
         # Only AZR's own: the referee's stand-in asks no `apply` when it checks a program.
         if hasattr(executor, "_get_process_pool"):
             self._answering = _apart(executor)
             self._answering.apply = self._answer
-            count = max(executor.max_workers, processes or min(_PROCESSES, _cores()))
+            cores = len(os.sched_getaffinity(0))
+            count = max(executor.max_workers, processes or min(_PROCESSES, cores))
             self._wide = _apart(executor)
             self._wide.max_workers = count
             self._threads = ThreadPoolExecutor(count)
@@ -65,13 +65,12 @@ class StepExecutor:
         asking.apply = lambda code: asked.setdefault(code, ("True", "Done"))
         for call in calls:
             call(asking)
-        with self._lock:
-            if asked and not self._runs:
-                # Before there are threads: none may make a smaller one.
-                self._wide._get_process_pool(self._wide.max_workers)
-            for code in asked:
-                if code not in self._runs:
-                    self._runs[code] = self._threads.submit(self._run, code)
+        if asked and not self._runs:
+            # Before there are threads: none may make a smaller one.
+            self._wide._get_process_pool(self._wide.max_workers)
+        for code in asked:
+            if code not in self._runs:
+                self._runs[code] = self._threads.submit(self._run, code)
 
     def check_all(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's method. It runs programs of code_e twice, to see whether they differ."""
@@ -136,10 +135,6 @@ def _apart(executor: Any) -> Any:
     return copied
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
     """What AZR's `manager` reads in a response, and whether there is anything."""
     from absolute_zero_reasoner.rewards.code_reward import parse_code_function
@@ -166,10 +161,5 @@ def evaluations(kind: str, text: str, program: str, task: Mapping[str, Any]) -> 
         pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=False)
         asked = [(text, output, input) for input, output in pairs]
     for code, output, input in asked:
-        yield partial(_evaluate, code, output, input, list(set(task["imports"])))
-
-
-def _evaluate(code: str, output: str, input: str, imports: list[str], executor: Any) -> object:
-    return executor.eval_input_prediction(
-        code=code, gold_output=output, agent_input=input, imports=imports
-    )
+        named = {"gold_output": output, "agent_input": input, "imports": list(set(task["imports"]))}
+        yield methodcaller("eval_input_prediction", code=code, **named)

@@ -4,25 +4,30 @@ make a step shorter."""
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from omegaconf import OmegaConf, open_dict
+from omegaconf import open_dict
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines.memory import (
+    GIB,
     SEQUENCES,
     Architecture,
     Load,
     check_memory,
-    fitted,
     kept_tokens,
 )
+from azr_population.engines.throughput import DEVICES, Device, device_of, gpu_bytes
 from azr_population.errors import UserError
-from azr_population.hosts.azr.environment import Machine, describe, machine_of
-from azr_population.hosts.azr.settings import engine_settings, learner_config
+from azr_population.hosts.azr.checks import config_of_base
+from azr_population.hosts.azr.settings import engine_settings, learner_config, run_device
+
+_DRIVER = 0.993
+"""What torch sees of the memory that nvidia-smi tells."""
 
 SETTINGS = {
     "checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing=true",
@@ -38,22 +43,46 @@ SETTINGS = {
 """Field of a load -> the setting that changes it; those that cost least come first."""
 
 
+@dataclass(frozen=True)
+class Machine:
+    """GPUs as far as they are known: how many, of what kind, and each one's bytes for torch."""
+
+    gpus: int
+    device: Device
+    bytes_each: float
+    known: bool
+
+
+def machine_of(config: Any, settings: PopulationSettings) -> Machine:
+    """As the command, `population.gpu` and `population.gpu_memory` say, or as this machine's
+    smallest GPU is. Raises UserError: no such kind."""
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    name, gib = settings.gpu, settings.gpu_memory
+    if name is not None and name not in DEVICES:
+        raise UserError(f"population.gpu={name} is unknown; choose from {', '.join(DEVICES)}")
+    if name is not None or gib is not None:
+        device = DEVICES[name] if name is not None else device_of(gib or 0.0)
+        return Machine(gpus, device, gpu_bytes(device) if gib is None else gib * GIB, True)
+    command = ["nvidia-smi", "--query-gpu=memory.total,name", "--format=csv,noheader,nounits"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        lines = [line.partition(", ") for line in listed.stdout.splitlines()]
+        mib, product = min((float(mib), product) for mib, _, product in lines)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return Machine(gpus, Device(), gpu_bytes(Device()), False)
+    return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
+
+
 def load_of(
     config: Any, settings: PopulationSettings, architecture: Architecture, gpus: int
 ) -> Load:
     """What each GPU holds and computes."""
-    split = settings.placement == "split"
-    return Load.of(
-        architecture,
-        engine_settings(config, settings, "cuda"),
-        int(config.data.max_prompt_length),
-        int(config.data.max_response_length),
-        slots=max(settings.teachers, settings.students) if split else None,
-        ranks=max(1, gpus // 2 if split else gpus),
-    )
+    prompt, response = config.data.max_prompt_length, config.data.max_response_length
+    engine = engine_settings(config, settings, "cuda")
+    return Load.of(architecture, engine, int(prompt), int(response), ranks=max(1, gpus))
 
 
-def changed_loads(load: Load, fields: Sequence[str]) -> Iterator[Load]:
+def variants(load: Load, fields: Sequence[str]) -> Iterator[Load]:
     """The load with every combination of values that these fields could have."""
     heads, alone = load.architecture.heads, load.parallel == 1 and not load.shard
     others: dict[str, list[Any]] = {
@@ -67,17 +96,25 @@ def changed_loads(load: Load, fields: Sequence[str]) -> Iterator[Load]:
         "rank": [load.rank // 2],
         "nf4": [alone],
     }
-    choices = [
-        sorted({getattr(load, name), *(value for value in others[name] if value)})
-        for name in fields
-    ]
+    choices = [sorted({getattr(load, name), *filter(None, others[name])}) for name in fields]
     for values in product(*choices):
         changed = replace(load, **dict(zip(fields, values, strict=True)))
         if not (changed.nf4 and (changed.shard or changed.parallel > 1)):
             yield changed
 
 
-def settings_of(changed: Load, load: Load, fields: Iterable[str]) -> str:
+def mended(load: Load, total: float, fields: Sequence[str]) -> Load | None:
+    """The load that fits with the fewest of these fields changed, the first ones by preference."""
+
+    def cost(changed: Load) -> tuple[int, list[bool]]:
+        same = [getattr(changed, name) == getattr(load, name) for name in fields]
+        return -sum(same), same
+
+    loads = sorted(variants(load, fields), key=cost)
+    return next((changed for changed in loads if check_memory(changed, total) is None), None)
+
+
+def settings_of(changed: Load, load: Load, fields: Iterable[str] = SETTINGS) -> str:
     """The settings that make the load the changed one."""
     return " ".join(
         SETTINGS[name].format(**vars(changed))
@@ -87,16 +124,10 @@ def settings_of(changed: Load, load: Load, fields: Iterable[str]) -> str:
 
 
 def suggest_fix(load: Load, total: float) -> str:
-    """The settings, as few as possible, with which the load fits."""
+    """The settings, as few as possible, with which a load fits that does not."""
     fields = tuple(SETTINGS) if load.vllm else ("checkpointing", "response", "rank")
-
-    def cost(changed: Load) -> tuple[int, list[bool]]:
-        same = [getattr(changed, name) == getattr(load, name) for name in fields]
-        return -sum(same), same
-
-    for changed in sorted(changed_loads(load, fields), key=cost):
-        if changed != load and check_memory(changed, total) is None:
-            return f"set {settings_of(changed, load, fields)}"
+    if changed := mended(load, total, fields):
+        return f"set {settings_of(changed, load)}"
     return "take GPUs with more memory, a smaller base or fewer members"
 
 
@@ -110,7 +141,7 @@ def faster(
     now = seconds(load)
     best, least = load, math.inf
     fields = ("share", "sequences", "offload")
-    for changed in changed_loads(load, fields):
+    for changed in variants(load, fields):
         if check_memory(changed, total) is None and (took := seconds(changed)) < 0.99 * least:
             # Not for a second: a larger share than needed is room that is missed elsewhere.
             best, least = changed, took
@@ -126,9 +157,9 @@ def plan_memory(
     total = machine.bytes_each
     load = load_of(config, settings, architecture, machine.gpus)
     learner = learner_config(config, settings)
-    may_shard = learner.shard_base is None and load.ranks > 1 and not load.nf4
+    ours = {"shard": learner.shard_base, "offload": learner.offload}
     if load.vllm:
-        load = fitted(load, total, may_shard, may_offload=learner.offload is None)
+        load = mended(load, total, [k for k, given in ours.items() if given is None]) or load
     if lacking := check_memory(load, total):
         return load, f"{lacking}; {suggest_fix(load, total)}"
     if settings.recompute_above_tokens is None:
@@ -142,32 +173,23 @@ def check_gpus(config: Any, settings: PopulationSettings) -> None:
     Raises:
         UserError: what does not fit, and the setting that mends it.
     """
-    if OmegaConf.select(config, "trainer.device", default="cuda") != "cuda":
+    if run_device(config) != "cuda":
         return
-    architecture = Architecture.of(describe(config.actor_rollout_ref.model.path))
+    architecture = Architecture.of(config_of_base(config.actor_rollout_ref.model.path))
     machine = machine_of(config, settings)
-    offload = learner_config(config, settings).offload
-    if architecture is None or not machine.known:
-        chosen: dict[str, Any] = {"offload": offload}
-    else:
+    chosen: dict[str, Any] = {"offload": learner_config(config, settings).offload}
+    if architecture is not None and machine.known:
         load, refused = plan_memory(config, settings, architecture, machine)
         if refused:
             raise UserError(refused)
-        for key, before, after in (
-            ("shard_base", settings.shard_base, load.shard),
-            ("offload", offload, load.offload),
-        ):
-            if after and not before:
-                print(
-                    f"azr-population: population.{key}=true, because the run does not fit "
-                    "otherwise",
-                    flush=True,
-                )
-        chosen = {
-            "shard_base": load.shard,
-            "offload": load.offload,
-            "recompute_above_tokens": load.keep,
-        }
+        before = {"shard_base": settings.shard_base, **chosen}
+        chosen = {"shard_base": load.shard, "offload": load.offload}
+        for key in (key for key, value in chosen.items() if value and not before[key]):
+            print(
+                f"azr-population: population.{key}=true, because the run does not fit otherwise",
+                flush=True,
+            )
+        chosen["recompute_above_tokens"] = load.keep
     # The trainer, in another process, reads the configuration.
     with open_dict(config):
         for key, value in chosen.items():

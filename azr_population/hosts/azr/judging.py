@@ -11,17 +11,15 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import CODE_E, ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
-from azr_population.hosts.azr.azr_step import Step, completions
-from azr_population.hosts.azr.batches import PromptBatch, prompt_rows
+from azr_population.hosts.azr.azr_step import Step
+from azr_population.hosts.azr.batches import PromptBatch, completions, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
-from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
@@ -41,47 +39,41 @@ class Reading:
     """A batch of proposals as AZR parsed it, with the attempts at the valid ones."""
 
     kind: str
-    rows: list[Proposal]
-    data_dicts: list[dict[str, Any]]
-    executed: list[bool]
-    """Whether a proposal parses: then AZR checks its program."""
     samples: int
-    attempts: list[Completion] = field(default_factory=list)
-    """By sample, then by valid proposal, as AZR repeats its prompts."""
+    rows: list[Proposal] = field(default_factory=list)
+    data_dicts: list[dict[str, Any]] = field(default_factory=list)
+    attempts: dict[int, Completion] = field(default_factory=dict)
+    """By row of the estimate's batch: by sample, then by valid proposal, as AZR repeats prompts."""
 
-    @functools.cached_property
+    @property
     def valid(self) -> list[int]:
         """The places of the valid proposals."""
         return [index for index, data in enumerate(self.data_dicts) if data["code_validity"]]
 
+    @property
+    def students(self) -> list[int]:
+        """The slots of those who attempt the valid proposals."""
+        return [self.rows[index].match.student.slot for index in self.valid] * self.samples
+
     def batch(self, prompts: Sequence[Sequence[int]]) -> PromptBatch:
         """The attempts to come at the valid proposals, whose `prompts` these are. An attempt draws
         by its proposal's place, whatever becomes of the others."""
-        students = [self.rows[index].match.student.slot for index in self.valid]
-        numbers = [
-            sample * len(self.rows) + index
-            for sample in range(self.samples)
-            for index in self.valid
-        ]
-        return PromptBatch([*prompts] * self.samples, students * self.samples, numbers)
+        starts = range(0, self.samples * len(self.rows), len(self.rows))
+        numbers = [start + index for start in starts for index in self.valid]
+        return PromptBatch([*prompts] * self.samples, self.students, numbers)
 
 
-class PromptsReady(Exception):
-    """Raised in the place of generating."""
-
-    def __init__(self, prompts: list[list[int]]) -> None:
-        self.prompts = prompts
-
-
-class PromptCollector:
-    """In the place of the workers, where only AZR's prompts are wanted."""
+class PromptsCollected(Exception):
+    """In the place of the workers, where only AZR's prompts are wanted: raised when it asks."""
 
     world_size = 1
+    prompts: list[list[int]]
 
     def generate_sequences(self, prompts: Any) -> Any:
-        """Raises PromptsReady."""
+        """veRL's method."""
         ids, mask = prompts.batch["input_ids"], prompts.batch["attention_mask"]
-        raise PromptsReady(prompt_rows(ids, mask))
+        self.prompts = prompt_rows(ids, mask)
+        raise self
 
 
 class Judge:
@@ -91,6 +83,8 @@ class Judge:
     practice. A valid proposal is worth what the population says; to what is above 0 AZR adds its
     other rewards. `banned_words` are what AZR's trainer hands its manager.
     """
+
+    executor: StepExecutor
 
     def __init__(
         self,
@@ -109,51 +103,40 @@ class Judge:
         self._data_dict = self._manager._get_data_dict
         self._banned_words = list(banned_words)
         self._batches: dict[str, Any] = {}
-        self._lock = Lock()
-        self._executor: StepExecutor | None = None
         self._readings: dict[str, Reading] = {}
 
     def begin_step(self, executor: Any) -> None:
         """Forgets the last step; programs run on AZR's `executor` from here on."""
-        self.end_step()
         self._readings = {}
-        self._executor = StepExecutor(executor)
-
-    def end_step(self) -> None:
-        """Ends the processes that run programs."""
-        if self._executor is not None:
-            self._executor.close()
-        self._executor = None
+        self.executor = StepExecutor(executor)
 
     def expect(self, batches: Mapping[str, Any]) -> None:
-        """Batches (veRL's DataProto, by name) that have been generated, and that AZR will bring to
-        be judged, in this order."""
-        self._batches = {name: data for name, data in batches.items() if name.startswith("gen")}
+        """Batches of proposals (veRL's DataProto, by name) that have been generated, and that AZR
+        will bring to be judged, in this order."""
+        self._batches = dict(batches)
 
     def run_ahead(self, name: str, data: Any) -> None:
         """Starts the programs in rows of a batch, which have just been written."""
         phase, _, kind = name.partition("_")
         if kind == CODE_E:  # AZR runs its proposals twice, and no answer
             return
-        assert self._executor is not None
-        read = self._checks if phase == "gen" else self._answers
-        # Two groups of workers may write at once; a tokenizer serves one.
-        with self._lock:
-            self._executor.prefetch(call for item in data for call in read(name, item))
+        for item in data:
+            if phase == "gen":  # AZR checks a proposal while it reads it
+                self.executor.prefetch([functools.partial(self._read_row, name, item)])
+            else:
+                self.executor.prefetch(self._answers(name, item))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
         name = kwargs.get("problem_type") or ""
         phase, _, kind = name.partition("_")
+        kwargs = {**self._arguments, **kwargs}
         if phase not in ("gen", "pred"):
-            return self._manager(*args, **{**self._arguments, **kwargs})
-        if self._executor is None:
-            self.begin_step(kwargs["executor"])
-        self._banned_words = kwargs.get("banned_words") or self._banned_words
+            return self._manager(*args, **kwargs)
+        kwargs["executor"] = self.executor
         if phase == "gen":
             return self._judge_proposals(name, kwargs)
-        asked = {**self._arguments, **kwargs, "executor": self._executor}
-        result = self._manager(*args, **asked)
+        result = self._manager(*args, **kwargs)
         self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
@@ -172,7 +155,7 @@ class Judge:
             practice.append(BufferAttempt(completion, None, solved, reason, value, type=kind))
         return practice
 
-    def _judge_proposals(self, name: str, kwargs: Mapping[str, Any]) -> Any:
+    def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:
         if name not in self._readings:
             self._read_all({**self._batches, name: kwargs["data"]}, kwargs)
         reading = self._readings[name]
@@ -190,7 +173,7 @@ class Judge:
         manager = copy.copy(self._manager)
         manager._get_data_dict = data_dict
         manager._get_problem_generator_rewards_and_valid_programs = estimate
-        result = manager(**{**self._arguments, **kwargs, "executor": self._executor})
+        result = manager(**kwargs)
         tensor: torch.Tensor = result[0]
         for index, row in enumerate(reading.rows):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
@@ -203,60 +186,49 @@ class Judge:
         self._step.rows += reading.rows
         return result
 
-    def _match(self, teacher: int, student: int) -> Match:
-        matches = self._step.population.matches
-        return next(m for m in matches if (m.teacher.slot, m.student.slot) == (teacher, student))
-
     def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
         """Reads the batches and has the valid proposals of all of them attempted in one call."""
-        for name, data in batches.items():
-            self._readings[name] = self._read(name, data, kwargs["n_samples"])
         self._batches = {}
+        self._readings |= {
+            name: self._read(name, data, kwargs["n_samples"]) for name, data in batches.items()
+        }
         asked: dict[str, PromptBatch] = {}
         for name in batches:
             reading = self._readings[name]
-            if prompts := self._prompts(name, reading, kwargs):
+            if reading.valid:
+                prompts = self._prompts(name, reading, kwargs)
                 asked[name.replace("gen", ESTIMATE)] = reading.batch(prompts)
-        if not asked:
-            return
-        written = self._group.prefetch(asked, self._run_attempts, validate=True)
-        decode = functools.partial(self._manager.tokenizer.decode, skip_special_tokens=True)
-        for name, batch in asked.items():
-            self._readings[name.replace(ESTIMATE, "gen")].attempts = [
-                replace(completion, slot=slot, text=decode(completion.token_ids))
-                for slot, completion in zip(batch.slots, written[name], strict=True)
-            ]
+        if asked:
+            self._group.prefetch(asked, self._on_attempt, validate=True)
 
     def _read(self, name: str, data: Any, samples: int) -> Reading:
-        kind, executor = name.partition("_")[2], self._executor
-        assert executor is not None
-        rows = [
-            Proposal(self._match(completion.slot, opponent), kind, completion, None)
-            for completion, opponent in zip(
-                completions(data, tokenizer=self._manager.tokenizer),
-                data.non_tensor_batch["opponent"],
-                strict=True,
-            )
-        ]
-        dicts, executed = [], []
-        for item in data:
-            before = executor.checked
-            dicts.append(self._data_dict(item, *self._manager_arguments(name, executor)))
-            executed.append(executor.checked > before)
-        return Reading(kind, rows, dicts, executed, samples)
+        reading = Reading(name.partition("_")[2], samples)
+        matches = {(m.teacher.slot, m.student.slot): m for m in self._step.population.matches}
+        written = completions(data, tokenizer=self._manager.tokenizer)
+        opponents = data.non_tensor_batch["opponent"]
+        for item, completion, opponent in zip(data, written, opponents, strict=True):
+            row = Proposal(matches[completion.slot, opponent], reading.kind, completion, None)
+            checked = self.executor.checked
+            reading.data_dicts.append(self._read_row(name, item, self.executor))
+            # AZR checks the program of what parses.
+            row.reason = "invalid" if self.executor.checked > checked else "unparsable"
+            reading.rows.append(row)
+        return reading
+
+    def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
+        """AZR's method for one row; the uid is AZR's to give."""
+        banned = self._arguments.get("banned_assertion_keywords", [])
+        return self._data_dict(item, name, executor, self._banned_words, "", banned)
 
     def _prompts(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> list[list[int]]:
         """What AZR asks in its estimate, once for each valid proposal."""
-        if not reading.valid:
-            return []
         asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
         asked |= {"data_dicts": reading.data_dicts, "problem_type": name, "n_samples": 1}
+        collected = PromptsCollected()
         try:
-            self._call_estimate(
-                reading, {**asked, "rollout_actor_wg": PromptCollector(), "executor": None}
-            )
-        except PromptsReady as ready:
-            return ready.prompts
+            self._call_estimate(reading, {**asked, "rollout_actor_wg": collected, "executor": None})
+        except PromptsCollected:
+            return collected.prompts
         raise RuntimeError("AZR's difficulty estimate has asked nothing")
 
     def _call_estimate(self, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
@@ -271,56 +243,34 @@ class Judge:
             for answer in answers:
                 answer.pop("error", None)
 
-    def _manager_arguments(self, name: str, executor: Any) -> tuple[Any, ...]:
-        """Of AZR's method for one row, after the row; the uid is AZR's to give."""
-        banned = self._arguments.get("banned_assertion_keywords", [])
-        return name, executor, self._banned_words, "", banned
-
-    def _checks(self, name: str, item: Any) -> Iterator[Call]:
-        """AZR checks a proposal while it reads it."""
-        yield lambda asked: self._data_dict(item, *self._manager_arguments(name, asked))
-
     def _answers(self, name: str, item: Any) -> Iterator[Call]:
         """AZR executes answers to its tasks after it has read all of them."""
-        read = self._data_dict(item, *self._manager_arguments(name, None))
-        kind = name.partition("_")[2]
+        read, kind = self._read_row(name, item, None), name.partition("_")[2]
         if read["format_score"]:
             text = read["answer"]["snippet"] if kind == TaskType.CODE_F else read["answer"]
             yield from evaluations(kind, text, read.get("program", ""), read)
 
-    def _run_attempts(self, name: str, rows: Sequence[int], written: Sequence[Completion]) -> None:
-        """Starts what AZR is going to ask about these attempts, rows of an estimate's batch."""
+    def _on_attempt(self, name: str, row: int, completion: Completion) -> None:
+        """Keeps an attempt, a row of an estimate's batch, and starts what AZR is going to ask."""
         reading = self._readings[name.replace(ESTIMATE, "gen")]
-        assert self._executor is not None
-        with self._lock:
-            self._executor.prefetch(self._evaluations(reading, rows, written))
-
-    def _evaluations(
-        self, reading: Reading, rows: Sequence[int], written: Sequence[Completion]
-    ) -> Iterable[Call]:
-        for row, completion in zip(rows, written, strict=True):
-            task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
-            response = self._manager.tokenizer.decode(
-                completion.token_ids, skip_special_tokens=True
-            )
-            text, read = read_answer(self._manager, reading.kind, response)
-            if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
-                yield from evaluations(reading.kind, text, task["snippet"], task)
+        text = self._manager.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
+        reading.attempts[row] = replace(completion, text=text)
+        task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
+        answer, read = read_answer(self._manager, reading.kind, text)
+        if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
+            self.executor.prefetch(evaluations(reading.kind, answer, task["snippet"], task))
 
     def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
-        name, slots = name.replace("gen", ESTIMATE), reading.batch([]).slots
-        with self._group.routed(slots, name) as group:
+        with self._group.routed(reading.students, name.replace("gen", ESTIMATE)) as group:
             rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
-        for row, executed in zip(reading.rows, reading.executed, strict=True):
-            row.reason = "invalid" if executed else "unparsable"
-        assert self._executor is not None
         for place, index in enumerate(reading.valid):
             row, answer = reading.rows[index], reading.data_dicts[index]["answer"]
             row.parsed, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
-            attempts = reading.attempts[place :: len(reading.valid)]
+            rows = range(place, len(reading.attempts), len(reading.valid))
+            attempts = [reading.attempts[each] for each in rows]
             texts = [completion.text for completion in attempts]
-            verdicts = self._executor.judge(self._manager, row.type, answer, texts)
+            verdicts = self.executor.judge(self._manager, row.type, answer, texts)
             row.attempts = [
                 Attempt(completion, text, solved, _reason(text is not None, solved))
                 for completion, (text, solved) in zip(attempts, verdicts, strict=True)

@@ -15,17 +15,15 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import EngineSettings, check_learner
+from azr_population.engines.assembly import EngineSettings, check_learner, lora_of
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
-from azr_population.hosts.loggers import check_loggers
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
 from azr_population.method.population import Population
 from azr_population.method.replacement import MEASURED
 from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
-from azr_population.weights.adapter import LoraSpec
 
 DOMAIN = "code_e"
 """AZR's four types."""
@@ -53,6 +51,11 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
     )
 
 
+def run_device(config: Any) -> str:
+    """The device of an AZR run."""
+    return str(OmegaConf.select(config, "trainer.device", default="cuda"))
+
+
 def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
     """How members are trained in an AZR run: by the settings and by `actor_rollout_ref.actor`."""
     actor = config.actor_rollout_ref.actor
@@ -73,13 +76,12 @@ def engine_settings(
     config: Any, settings: PopulationSettings, device: str | None = None
 ) -> EngineSettings:
     """The engine of an AZR run, on the command's `trainer.device` or on this one."""
-    device = device or OmegaConf.select(config, "trainer.device", default="cuda")
+    device = device or run_device(config)
     roster = Roster.make(settings.teachers, settings.students)
-    lora = settings.lora
     return EngineSettings(
         base=str(config.actor_rollout_ref.model.path),
         names=tuple(member.name for member in roster),
-        lora=LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)),
+        lora=lora_of(settings.lora),
         device="cuda" if device == "cuda" else "cpu",
         dtype=settings.dtype or ("bfloat16" if device == "cuda" else "float32"),
         quantization=settings.quantization,
@@ -103,47 +105,31 @@ def read_settings(node: Any) -> PopulationSettings:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error
     check_learner(settings)
-    check_loggers(settings.logger.names)
     VIEWS.find(settings.console)
-    if settings.evolution.fitness in MEASURED:
-        raise UserError(
-            f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
-            "only; choose conservative_rating, mu or mean_reward",
-            key="population.evolution.fitness",
-        )
-    if "temperature" in settings.evolution.hyperparameters:
-        raise UserError(
-            "population.evolution.hyperparameters.temperature evolves in local runs only, because "
-            "AZR samples at one temperature; leave it out",
-            key="population.evolution.hyperparameters.temperature",
-        )
-    if settings.matchmaking.past_opponent_fraction:
-        raise UserError(
-            "population.matchmaking.past_opponent_fraction="
-            f"{settings.matchmaking.past_opponent_fraction} is for local runs only; "
-            "leave it out",
-            key="population.matchmaking.past_opponent_fraction",
-        )
-    if settings.placement == "split" and settings.single:
-        raise UserError(
-            "population.placement=split needs teachers and students; the single agent is one "
-            "member, use population.placement=colocated",
-            key="population.placement",
-        )
+    evolution, past = settings.evolution, settings.matchmaking.past_opponent_fraction
+    temperature = evolution.hyperparameters.get("temperature")
+    for key, value in {
+        "evolution.fitness": evolution.fitness if evolution.fitness in MEASURED else None,
+        "evolution.hyperparameters.temperature": temperature,
+        "matchmaking.past_opponent_fraction": past,
+    }.items():
+        if value:
+            key = f"population.{key}"
+            raise UserError(f"{key}={value} is for local runs only; leave it out", key=key)
     return settings
 
 
 def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
-    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking|logger)[.:])", "population.", message)
+    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:])", "population.", message)
 
 
 def rollout_settings(
     config: Any, settings: PopulationSettings, device: str | None = None
 ) -> RolloutSettings:
     """The sampler of an AZR run; `auto` is vLLM on GPUs and torch on CPUs."""
-    device = device or OmegaConf.select(config, "trainer.device", default="cuda")
+    device = device or run_device(config)
     name = settings.rollout
     if name == "auto":
         name = "vllm" if device == "cuda" else "torch"

@@ -20,7 +20,7 @@ from verl import DataProto
 
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.engine import Completion
-from azr_population.engines.workers.placement import start_groups
+from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_step import Step
@@ -28,20 +28,19 @@ from azr_population.hosts.azr.batches import (
     PeekableLoader,
     PromptBatch,
     batch_size,
-    one_after_the_other,
+    by_member,
     prompt_rows,
-    split_evenly,
 )
+from azr_population.hosts.azr.checks import agent_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
-from azr_population.hosts.azr.preflight import agent_rows
 from azr_population.hosts.azr.settings import engine_settings, population_of, read_settings
-from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
+from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.member_folders import export_members, keep_best
 from azr_population.method.replacement import Replacement
-from azr_population.pages.console.view import VIEWS, show_step
+from azr_population.pages.console.view import VIEWS, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.registry import imported
 from azr_population.runs import RunDirectory
@@ -87,7 +86,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         )
         self.step.callbacks.append(Warn(self.directory))
         self.view = VIEWS.find(self.settings.console).function()
-        self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
         self._loaders: dict[str, PeekableLoader] = {}
 
@@ -105,32 +103,23 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             seed=settings.seed,
             threads=settings.threads,
         )
-        groups = start_groups(
-            settings.placement,
+        self.engine, places = RayEngine.start(
             worker,
-            settings.teachers,
-            settings.students,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
             imported("population.worker", settings.worker),
             driver_cpus=1,  # of AZR's TaskRunner, which this trainer is in
         )
-        for group in groups:
-            held = [member.name for member in self.population.roster if member.slot in group]
-            print(f"azr-population: {', '.join(held)} on {', '.join(group.places)}")
+        print(f"azr-population: {', '.join(worker.names)} on {', '.join(places)}")
         pad = self.tokenizer.pad_token_id
         self.group = PopulationGroup(
-            groups,
-            worker,
+            self.engine,
+            self.population,
             self.tokenizer.eos_token_id if pad is None else pad,
             max_new_tokens=config.data.max_response_length,
             validation_temperature=OmegaConf.select(
                 config, "actor_rollout_ref.rollout.val_kwargs.temperature", default=0.0
             ),
-            streams=self.population.streams,
             after_update=self._after_update,
-            hyperparameters=self.population.hyperparameters,
-            state=self.population.state,
-            load_state=self.population.load_state,
         )
         self.actor_rollout_wg = self.group
         self.async_rollout_mode = False
@@ -149,7 +138,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
             result |= {"status": "finished", "report": str(write_report(self.directory.path))}
         finally:
-            self.loggers.close()
             self.view.on_end(result)
 
     def _validate_config(self) -> None:
@@ -173,7 +161,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         rows = self.member_rows * len(slots)
         with batch_size(self.config, rows):
             loader = make(problem_type, rows * self._iterations, dataset_key, seeding)
-        return self._peekable(f"gen_{problem_type}", split_evenly(loader, slots))
+        return self._peekable(f"gen_{problem_type}", by_member([(slots, loader)]))
 
     def _create_train_code_pred_dataloader(
         self, problem_type: str, data_len: int
@@ -187,8 +175,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         make = super()._create_train_code_pred_dataloader
         draws = 1 if self.settings.single else 2
         slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
-        loaders = [(slot, make(problem_type, data_len)) for slot in slots]
-        return self._peekable(f"pred_{problem_type}", one_after_the_other(loaders))
+        loaders = [([slot], make(problem_type, data_len)) for slot in slots]
+        return self._peekable(f"pred_{problem_type}", by_member(loaders))
 
     def _peekable(self, name: str, batches: Iterator[dict[str, Any]]) -> PeekableLoader:
         self._loaders[name] = PeekableLoader(batches)
@@ -224,8 +212,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             tensors = self.group.tensors(data, written)
             return DataProto.from_dict(tensors=tensors, non_tensors=data.non_tensor_batch)
 
-        def on_finished(name: str, rows: list[int], written: list[Completion]) -> None:
-            self.judge.run_ahead(name, with_responses(name, rows, written))
+        def on_finished(name: str, row: int, written: Completion) -> None:
+            self.judge.run_ahead(name, with_responses(name, [row], [written]))
 
         prompts = {
             name: PromptBatch(
@@ -260,7 +248,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             best_before = max(filter(None, earlier), default=None)
             scores = {student.name: mean(shares.values()) or 0.0}
             base = str(self.config.actor_rollout_ref.model.path)
-            read = self.group.read_member
+            read = self.engine.read
             keep_best(scores, best_before, self.population, read, self.directory, base)
         self.directory.append("validations", [row])
         return figures
@@ -276,25 +264,15 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self._export_members()
 
     def _load_checkpoint(self) -> None:
-        """AZR's, and the run directory cut back to the step of the checkpoint; the console and
-        loggers start there."""
+        """AZR's, and the run directory cut back to the step of the checkpoint; the console starts
+        there."""
         super()._load_checkpoint()
         if not self.global_steps:
-            self.population.load_founders(self.group.read_member, self.group.write_member)
+            self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(self.global_steps)
-        self.view.on_start(
-            {
-                "name": self.settings.name,
-                "steps": self.total_training_steps,
-                "step": self.global_steps,
-                "dir": str(self.directory.path),
-                "members": self.population.roster.to_json(),
-                "lineage": list(self.directory.lineage()),
-            }
-        )
-        self.loggers = open_loggers(
-            self.settings.logger, self.directory, self.global_steps, self.view.on_note
-        )
+        members, steps = self.population.roster.to_json(), self.total_training_steps
+        name, step = self.settings.name, self.global_steps
+        show_start(self.view, self.directory, name, steps, step, members)
 
     @property
     def _iterations(self) -> int:
@@ -314,25 +292,24 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _after_update(self, updates: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
         """The end of the step: ratings, births, records; AZR's logger gets what is returned."""
-        self.judge.end_step()
+        self.judge.executor.close()
         records = self.step.end(
             updates, self.group.take_generated(), self._make_child, self._timing
         )
         step = records.metrics
         records.append_to(self.directory)
         show_step(self.view, step, records.matches, records.lineage, records.notes)
-        figures = step_figures(step)
-        self.loggers.log(step["step"], figures)
         # AZR logs times of its own.
-        return {name: value for name, value in figures.items() if not name.startswith("time/")}
+        figures = step_figures(step).items()
+        return {name: value for name, value in figures if not name.startswith("time/")}
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
         parents = [parent.slot for parent in replacement.parents]
-        return self.group.evolve(replacement.victim.slot, parents, recipe, seed)
+        return self.engine.call("evolve", replacement.victim.slot, parents, recipe, seed)[0]
 
     def _export_members(self) -> None:
         base = str(self.config.actor_rollout_ref.model.path)
-        export_members(self.population, self.group.read_member, self.directory, base)
+        export_members(self.population, self.engine.read, self.directory, base)
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:

@@ -10,14 +10,13 @@ from azr_population.engines.assembly import (
     check_rollout,
 )
 from azr_population.engines.base_folder import context_of
-from azr_population.engines.memory import size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.hosts.local.run_engine import (
     attempts,
     check_base,
+    describe_memory,
     longest_row,
-    memory,
     proposals,
 )
 from azr_population.hosts.loggers import check_loggers
@@ -101,13 +100,7 @@ def plan(config: Config) -> list[str]:
             f"a row with {config.task.example_tasks} references of the greatest length would have "
             f"{longest} tokens, the base's context is {context}: fewer task.example_tasks are safer"
         )
-    parts = memory(config, model, longest)
-    listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
-    each = f" in each of {config.engine.workers} processes" if config.engine.workers > 1 else ""
-    lines.append(
-        f"memory on {config.engine.device}{each}: at most {size(sum(parts.values()))} beside "
-        f"Python and its libraries ({listed})"
-    )
+    lines.append(describe_memory(config, model, longest)[1])
     try:
         RunDirectory(folder).refuse_unless_new()
     except UserError as error:  # the run needs another folder; the plan holds all the same

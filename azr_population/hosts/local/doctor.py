@@ -17,38 +17,34 @@ def doctor() -> int:
     """Prints the table; 0 when a local run works here, 1 when it does not."""
     import torch
 
+    azr, gpu = azr_home(), torch.cuda.is_available()
     console = Console()
     table = Table(title="what this machine has", title_justify="left")
     for column in ("part", "found", "note"):
         table.add_column(column, overflow="fold")
     table.add_row("python", platform.python_version(), platform.platform())
-    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU"
-    table.add_row("torch", torch.__version__, gpu)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    device = torch.cuda.get_device_name(0) if gpu else "no GPU"
+    table.add_row("torch", torch.__version__, device)
+    threads = f"{torch.get_num_threads()} of {os.cpu_count()} cores"
     table.add_row(
-        "threads",
-        f"{torch.get_num_threads()} of {cores} cores",
-        f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}",
+        "threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"
     )
     for package in ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm"):
         table.add_row(package, installed(package) or "not installed", "")
-    azr = azr_home()
     table.add_row("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME")
     table.add_section()
-    layers = confinement()
-    for layer in layers:
+    layers = {layer.name: layer for layer in confinement()}
+    for layer in layers.values():
         table.add_row(f"sandbox: {layer.name}", "yes" if layer.available else "no", layer.detail)
     console.print(table)
 
-    seccomp = all(layer.available for layer in layers if layer.name == "seccomp")
-    nano = (nano_base_path() / "model.safetensors").is_file()
-    parts = {
-        "seccomp": seccomp,
-        "the nano base": nano,
+    there = {
+        "seccomp": layers["seccomp"].available,
+        "the nano base": (nano_base_path() / "model.safetensors").is_file(),
         "AZR_HOME": azr is not None,
         "verl": installed("verl") is not None,
         "ray": installed("ray") is not None,
-        "a GPU": torch.cuda.is_available(),
+        "a GPU": gpu,
     }
     uses = {
         "local runs: azr-population train": ("seccomp", "the nano base"),
@@ -56,14 +52,9 @@ def doctor() -> int:
         "7B bases: base=hf engine=torch_cuda": ("a GPU",),
     }
     for use, needs in uses.items():
-        missing = ", ".join(part for part in needs if not parts[part])
+        missing = ", ".join(part for part in needs if not there[part])
         console.print(f"no     {use} (needs {missing})" if missing else f"works  {use}")
-    if not seccomp:
-        console.print(
-            "The sandbox needs Linux with seccomp; referee.allow_unsandboxed=true runs "
-            "model-written code without it, at your own risk."
-        )
-    return 0 if seccomp and nano else 1
+    return 0 if there["seccomp"] and there["the nano base"] else 1
 
 
 def azr_home() -> Path | None:

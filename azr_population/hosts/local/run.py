@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,13 @@ from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
 from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
-from azr_population.hosts.local import state
 from azr_population.hosts.local.check import check_config, fill_in
 from azr_population.hosts.local.run_engine import base_of, open_engine, slot_names
+from azr_population.hosts.local.state import Store, beginning_of
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.callbacks import Callback, EvalCallback, Warn, current_phase
+from azr_population.method.callbacks import Callback, EvalCallback, Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import all_protected_note
 from azr_population.method.held_out_eval import (
@@ -42,7 +42,7 @@ from azr_population.method.replacement import MEASURED
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
-from azr_population.pages.console.view import VIEWS, View, show_step
+from azr_population.pages.console.view import VIEWS, View, show_start, show_step
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
@@ -109,24 +109,10 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
     check_config(config)
-    view = view or VIEWS.find(config.run.console).function()
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
-    base = fingerprint(base_of(config.base))
-    beginning = state.beginning_of(config, base)
-    with _self_play(config) as (play, self_proposed):
-        record = {
-            **environment(),
-            "threads": torch.get_num_threads(),
-            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-            "base": base,
-            **({"fork": beginning.fork.record} if beginning.fork else {}),
-        }
-        directory.create(to_yaml(config), record)
-        with directory.locked():
-            state.start(play, directory, beginning, self_proposed, view)
-            return Run(directory.path, _play(play, directory, view))
+    return _run(config, directory, view)
 
 
 def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> Run:
@@ -147,25 +133,44 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             key="run.steps",
         )
     check_config(config)
-    view = view or VIEWS.find(config.run.console).function()
     config.run.dir = str(path)
-    with directory.locked(), _self_play(config) as (play, self_proposed):
-        if steps(directory.checkpoints):
-            checkpoint = load_latest(directory.checkpoints)
+    with directory.locked():
+        return _run(config, directory, view)
+
+
+def _run(config: Config, directory: RunDirectory, view: View | None) -> Run:
+    """Plays the run from its newest sound checkpoint, or from its start; a directory that there is
+    has been locked."""
+    view = view or VIEWS.find(config.run.console).function()
+    checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
+    base = "" if checkpoint else fingerprint(base_of(config.base))
+    beginning = None if checkpoint else beginning_of(config, base)
+    with _self_play(config) as (play, self_proposed), ExitStack() as stack:
+        store = Store(play, directory)
+        if not directory.path.exists() or not any(directory.path.iterdir()):
+            record: dict[str, Any] = {
+                **environment(),
+                "threads": torch.get_num_threads(),
+                "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+                "base": base,
+                **(beginning.record() if beginning else {}),
+            }
+            directory.create(to_yaml(config), record)
+            stack.enter_context(directory.locked())
+        if checkpoint:
             for damaged in checkpoint.skipped:
                 view.on_note(
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
-            state.load(play, checkpoint, directory)
+            store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
-            state.export(play, directory)
-        else:
-            beginning = state.beginning_of(config, fingerprint(base_of(config.base)))
-            state.start(play, directory, beginning, self_proposed, view)
+            store.export()
+        elif beginning and (note := store.begin(beginning, self_proposed)):
+            view.on_note(note)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
-        return Run(directory.path, _play(play, directory, view))
+        return Run(directory.path, _play(store, view))
 
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
@@ -221,22 +226,13 @@ def make_callbacks(
     return callbacks
 
 
-def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
+def _play(store: Store, view: View) -> int:
     """Steps until the end or a signal; every record is on disk before a checkpoint covers it.
     Returns the exit code: 0, or 128 + the signal."""
-    steps = play.config.run.steps
+    play, directory, steps = store.play, store.directory, store.play.config.run.steps
     loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
-    view.on_start(
-        {
-            "name": play.config.population.name,
-            "steps": steps,
-            "step": play.step,
-            "phase": current_phase,
-            "dir": str(directory.path),
-            "members": play.population.roster.to_json(),
-            "lineage": list(directory.lineage()),
-        }
-    )
+    name = play.config.population.name
+    show_start(view, directory, name, steps, play.step, play.population.roster.to_json())
     smallest = min(play.config.population.teachers, play.config.population.students)
     if note := all_protected_note(play.config.evolution, smallest):
         view.on_note(note)
@@ -262,11 +258,11 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                 show_step(view, records.metrics, records.matches, records.lineage, records.notes)
                 loggers.log(play.step, step_figures(records.metrics))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
-                state.take_snapshot(play, directory)
-                state.keep_best_member(play, directory, records)
+                store.take_snapshot()
+                store.keep_best_member(records)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
-                    state.save(play, directory)
+                    store.save()
         stopped = play.step < steps
         result |= {
             "status": "interrupted" if stopped else "finished",
@@ -277,19 +273,16 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     except KeyboardInterrupt:
         result["status"] = "interrupted"
         return 128 + (stopped_by or [signal.SIGINT])[-1]
-    except BrokenPipeError as error:
-        # Whoever read our output has gone (`| head`).
+    except BrokenPipeError as error:  # what read our output has ended (`| head`)
         result["status"] = "interrupted"
         error.strerror = (
-            f"nobody reads the output any more; stopped in step {play.step}, go on with: "
-            f"azr-population resume {directory.path}"
+            f"stopped in step {play.step}; go on with: azr-population resume {directory.path}"
         )
         raise
     except OSError as error:
         raise UserError(
-            f"{_failed(error, directory.path)}: {error.strerror}; fix that and continue "
-            f"from step {last_step(directory.checkpoints)} with: azr-population resume "
-            f"{directory.path}"
+            f"run.dir={directory.path}: {first_line(error)}; fix that and continue from step "
+            f"{last_step(directory.checkpoints)} with: azr-population resume {directory.path}"
         ) from error
     finally:
         loggers.close()
@@ -298,11 +291,3 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         with suppress(BrokenPipeError):
             view.on_end(result)
     return 128 + stopped_by[0] if stopped else 0
-
-
-def _failed(error: OSError, folder: Path) -> str:
-    """What an error of the file system is about: a file elsewhere by its name, else the run."""
-    file = error.filename
-    if isinstance(file, str) and not Path(file).resolve().is_relative_to(folder.resolve()):
-        return file
-    return f"run.dir={folder} cannot be written"

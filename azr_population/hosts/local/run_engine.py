@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,7 +14,6 @@ from azr_population.config.schema import (
     BaseConfig,
     Config,
     EngineConfig,
-    LoraConfig,
     MatchmakingConfig,
     MembersConfig,
     PopulationConfig,
@@ -22,7 +21,7 @@ from azr_population.config.schema import (
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
-from azr_population.engines.assembly import EngineSettings, text_engine
+from azr_population.engines.assembly import EngineSettings, lora_of, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, meta_model
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.memory import Architecture, Load, phases, size
@@ -33,11 +32,7 @@ from azr_population.method.config_check import check_made
 from azr_population.method.members import Roster
 from azr_population.method.step_context import format_of
 from azr_population.runs.streams import Streams
-from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import target_layers
-
-if TYPE_CHECKING:
-    from azr_population.engines.workers.worker import WorkerSettings
 
 
 @contextmanager
@@ -46,22 +41,22 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     does not load, or something cannot serve or hold it."""
     chat = format_of(config.task, config.base).chat
     _, tokenizer = check_base(config)
+    settings = _engine_settings(config)
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         try:
             from azr_population.engines.workers.ray_engine import ray_engine
-
-            worker = _worker_settings(config)
+            from azr_population.engines.workers.worker import WorkerSettings
         except ImportError as error:
             raise UserError(
                 f"engine=ray: Ray or veRL does not import: {first_line(error)}; install "
                 "azr_population[verl] anew, or use engine=torch"
             ) from error
 
+        worker = WorkerSettings(**vars(settings), seed=config.seed, threads=config.engine.threads)
         with ray_engine(worker, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return
-    settings = _engine_settings(config)
     generator = Streams(config.seed).torch("adapters")
     yield text_engine(settings, [generator] * settings.slots, chat)
 
@@ -150,29 +145,35 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
     return max(peaks, key=lambda parts: sum(parts.values()))
 
 
-def check_memory(config: Config, model: Any, longest: int) -> None:
-    """Refuses a run that this machine has no room for.
+def describe_memory(config: Config, model: Any, longest: int) -> tuple[int, str]:
+    """The bytes that the processes of a run take together where they share a memory, and a
+    sentence about one of them."""
+    parts, workers = memory(config, model, longest), config.engine.workers
+    listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
+    each = f" in each of {workers} processes" if workers > 1 else ""
+    needed = sum(parts.values())
+    shared = workers if config.engine.device == "cpu" else 1
+    return int(shared * needed), (
+        f"memory on {config.engine.device}{each}: at most {size(needed)} beside Python and its "
+        f"libraries ({listed})"
+    )
 
-    The processes of a Ray share this machine's memory, and have a GPU each. A Ray that runs
-    elsewhere (RAY_ADDRESS) is not looked at.
+
+def check_memory(config: Config, model: Any, longest: int) -> None:
+    """Refuses a run that this machine has no room for. A Ray that runs elsewhere (RAY_ADDRESS) is
+    not looked at.
 
     Raises UserError: with the sum and its parts.
     """
-    workers = 1
-    if config.engine.name == "ray":
-        if os.environ.get("RAY_ADDRESS"):
-            return
-        workers = config.engine.workers if config.engine.device == "cpu" else 1
-    parts, room = memory(config, model, longest), room_on(config.engine.device)
-    total = workers * sum(parts.values())
+    if config.engine.name == "ray" and os.environ.get("RAY_ADDRESS"):
+        return
+    (total, sentence), room = describe_memory(config, model, longest), room_on(config.engine.device)
     if total > room:
-        listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
-        each = f", in each of {workers} processes" if workers > 1 else ""
         raise UserError(
             f"engine.device={config.engine.device} has {size(room)} of memory, and the run takes "
-            f"up to {size(total)} ({listed}{each}); lower population.teachers, "
-            "population.students, base.lora.rank, engine.generate_batch_size, "
-            "engine.micro_batch_tokens or engine.workers",
+            f"up to {size(total)} ({sentence}); lower population.teachers, population.students, "
+            "base.lora.rank, engine.generate_batch_size, engine.micro_batch_tokens or "
+            "engine.workers",
             key="engine.device",
         )
 
@@ -197,11 +198,6 @@ def slot_names(population: MembersConfig, matchmaking: MatchmakingConfig) -> lis
     roster = Roster.make(population.teachers, population.students)
     past = ["past"] if matchmaking.past_opponent_fraction > 0 else []
     return [member.name for member in roster] + past
-
-
-def lora_of(lora: LoraConfig) -> LoraSpec:
-    """The shape of every adapter."""
-    return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
 
 
 def proposals(population: PopulationConfig) -> int:
@@ -230,14 +226,6 @@ def _engine_settings(config: Config) -> EngineSettings:
             share_prefix=engine.share_prefix,
         ),
         learner=engine,
-    )
-
-
-def _worker_settings(config: Config) -> WorkerSettings:
-    from azr_population.engines.workers.worker import WorkerSettings
-
-    return WorkerSettings(
-        **vars(_engine_settings(config)), seed=config.seed, threads=config.engine.threads
     )
 
 

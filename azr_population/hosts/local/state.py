@@ -8,15 +8,13 @@ needs far fewer seeds than that of two whole runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from azr_population.config.effects import differences, replay_settings
 from azr_population.config.load import config_from_file
-from azr_population.config.schema import Config, RunConfig
+from azr_population.config.schema import Config
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
@@ -26,7 +24,6 @@ from azr_population.method.member_folders import export_members, keep_best, writ
 from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
-from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
@@ -41,142 +38,164 @@ _SHAPES = (
 """Keys, or beginnings of keys, in which a fork cannot differ."""
 
 
-@dataclass(frozen=True)
-class Fork:
-    """Where a run begins."""
-
-    run: RunDirectory
-    checkpoint: Checkpoint
-    line: str
-    """For people: from where, and what differs."""
-
-    @property
-    def record(self) -> dict[str, object]:
-        """For `environment.json`."""
-        return {"run": str(self.run.path), "step": self.checkpoint.step}
-
-
-@dataclass(frozen=True)
-class Beginning:
+class Beginning(NamedTuple):
     """What a run starts with."""
 
     seeds: Sequence[ParsedProposal]
-    fork: Fork | None
+    parent: RunDirectory | None
+    """The run that it is forked from, if any, and the checkpoint there."""
+    checkpoint: Checkpoint | None
+
+    def record(self) -> dict[str, Any]:
+        """For `environment.json`."""
+        if not (self.parent and self.checkpoint):
+            return {}
+        return {"fork": {"run": str(self.parent.path), "step": self.checkpoint.step}}
 
 
 def beginning_of(config: Config, base: str) -> Beginning:
-    """Seed tasks and the run to start from, if there are any; `base` is the base's hash."""
+    """Seed tasks and the run to start from, if there are any; `base` is the hash of the run's base.
+    Raises UserError: the file cannot be read, or the run or its checkpoint does not fit."""
     file = config.task.seed_file
     seeds = find_domain(config.task.domain).read_seeds(file) if file else []
-    return Beginning(seeds, open_fork(config, base) if config.run.init_from else None)
+    if config.run.init_from is None:
+        return Beginning(seeds, None, None)
+    path, at, step = config.run.init_from.rpartition("@")
+    if not at or not step.isdecimal():
+        raise UserError(
+            f"run.init_from={config.run.init_from} names no step; write RUN@STEP, as runs/a@50",
+            key="run.init_from",
+        )
+    parent = RunDirectory(path)
+    parent.refuse_results_only()
+    changed = differences(config_from_file(parent.config_file), config)
+    checkpoint = load_checkpoint(parent.checkpoints, int(step))
+    if config.run.steps <= checkpoint.step:
+        raise UserError(
+            f"run.steps={config.run.steps} leaves no steps after step {step} of "
+            "run.init_from; give more",
+            key="run.steps",
+        )
+    for key, theirs, ours in changed:
+        if key.startswith(_SHAPES):
+            raise UserError(
+                f"{key}={ours} does not fit run.init_from={config.run.init_from}, which has "
+                f"{key}={theirs}",
+                key=key,
+            )
+    named = f"run.init_from={config.run.init_from}"
+    parent.check_base(base, "; set base.path to the right one", named)
+    return Beginning(seeds, parent, checkpoint)
 
 
-def start(
-    play: SelfPlay,
-    directory: RunDirectory,
-    beginning: Beginning,
-    self_proposed: HeldOutEval | None,
-    view: View,
-) -> None:
-    """The state before the first step: that of the base, with the seed tasks that are valid, or of
-    the run it is forked from."""
-    if self_proposed:
-        store_self_proposed(self_proposed, directory.path)
-    if fork := beginning.fork:
-        view.on_note(fork.line)
-        _put_in_place(play, fork.checkpoint, fork.run)
-        directory.copy_records(fork.run, fork.checkpoint.step)
-    else:
-        generator, context = play.population.streams.numpy("seed_tasks"), play.context
-        play.population.load_founders(context.engine.read, context.engine.write)
-        for task in seed_tasks(beginning.seeds, context.domain, context.referee, play.config.task):
-            play.population.buffer.add(task, generator)
-    save(play, directory)
-    take_snapshot(play, directory)
+class Store:
+    """Writes the state of a run into its directory, and puts stored state in place."""
 
-
-def save(play: SelfPlay, directory: RunDirectory) -> None:
-    """The checkpoint first, because it is what a resume reads; then the members' folders."""
-    save_checkpoint(
-        directory.checkpoints,
-        play.step,
-        _state_of_members(play),
-        {**play.population.state(), "config": replay_settings(play.config)},
-        play.config.run.save_total_limit,
-        play.config.run.permanent_checkpoint_every,
-    )
-    export(play, directory)
-
-
-def _state_of_members(play: SelfPlay) -> dict[str, Any]:
-    """The engine's state but for the slot of past opponents, who come anew in every step."""
-    slots = {member.slot for member in play.population.roster}
-    return {
-        part: {slot: value for slot, value in by_slot.items() if slot in slots}
-        for part, by_slot in play.context.engine.state_dict().items()
-    }
-
-
-def export(play: SelfPlay, directory: RunDirectory) -> None:
-    """The members as PEFT folders."""
-    export_members(play.population, play.context.engine.read, directory, base_of(play.config.base))
-
-
-def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecords) -> None:
-    """After an eval: `members/best`."""
-    students = play.population.roster.students if records.evals else ()
-    keys = {student.name: f"{student.name}/eval/greedy" for student in students}
-    scores = {name: records.metrics[key] for name, key in keys.items() if key in records.metrics}
-    if scores:
-        before = [line.get("eval/best") for line in directory.metrics() if line["step"] < play.step]
-        best_before = max((score for score in before if score is not None), default=None)
-        population, read = play.population, play.context.engine.read
-        base = base_of(play.config.base)
-        keep_best(scores, best_before, population, read, directory, base)
-
-
-def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_steps`."""
-    if play.step in _snapshot_steps(play.config.run):
-        write_snapshot(
-            play.population, play.context.engine.read, directory, base_of(play.config.base)
+    def __init__(self, play: SelfPlay, directory: RunDirectory) -> None:
+        self.play = play
+        self.directory = directory
+        self._where = (
+            play.population,
+            play.context.engine.read,
+            directory,
+            base_of(play.config.base),
         )
 
+    def begin(self, beginning: Beginning, self_proposed: HeldOutEval | None) -> str | None:
+        """Sets the state before the first step: that of the base, with the seed tasks that are
+        valid, or of the run it is forked from. Returns a line about the fork."""
+        play, note = self.play, None
+        if self_proposed:
+            store_self_proposed(self_proposed, self.directory.path)
+        if beginning.parent and beginning.checkpoint:
+            parent = config_from_file(beginning.parent.config_file)
+            changed = [
+                f"{key}={ours} ({theirs} there)"
+                for key, theirs, ours in differences(parent, play.config)
+                if key != "run.init_from"
+            ]
+            what = ", ".join(changed) or "no setting differs"
+            note = f"forked from {play.config.run.init_from}; {what}"
+            self._put_in_place(beginning.checkpoint, beginning.parent)
+            self.directory.copy_records(beginning.parent, beginning.checkpoint.step)
+        else:
+            generator, context = play.population.streams.numpy("seed_tasks"), play.context
+            play.population.load_founders(context.engine.read, context.engine.write)
+            settings = play.config.task
+            for task in seed_tasks(beginning.seeds, context.domain, context.referee, settings):
+                play.population.buffer.add(task, generator)
+        self.save()
+        self.take_snapshot()
+        return note
 
-def _snapshot_steps(run: RunConfig) -> set[int]:
-    every = run.snapshot_every
-    regular = range(every, run.steps + 1, every) if every else ()
-    return {*regular, *(step for step in run.snapshot_steps if step <= run.steps)}
+    def save(self) -> None:
+        """The checkpoint first, because it is what a resume reads; then the members' folders."""
+        play, run = self.play, self.play.config.run
+        # Without the slot of past opponents, who come anew in every step.
+        slots = {member.slot for member in play.population.roster}
+        state = {
+            part: {slot: value for slot, value in by_slot.items() if slot in slots}
+            for part, by_slot in play.context.engine.state_dict().items()
+        }
+        save_checkpoint(
+            self.directory.checkpoints,
+            play.step,
+            state,
+            {**play.population.state(), "config": replay_settings(play.config)},
+            run.save_total_limit,
+            run.permanent_checkpoint_every,
+        )
+        self.export()
 
+    def export(self) -> None:
+        """The members as PEFT folders."""
+        export_members(*self._where)
 
-def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-    """Puts the state of a checkpoint in place, which may come from anybody.
+    def take_snapshot(self) -> None:
+        """Stores the members if this step is one of `run.snapshot_every`'s or
+        `run.snapshot_steps`."""
+        run, step = self.play.config.run, self.play.step
+        regular = run.snapshot_every and step and step % run.snapshot_every == 0
+        if step <= run.steps and (regular or step in run.snapshot_steps):
+            write_snapshot(*self._where)
 
-    Raises:
-        UserError: it lacks something, or is of another configuration than config.yaml.
-    """
-    before = checkpoint.plain.get("config", {})
-    for key, value in replay_settings(play.config).items():
-        if key in before and before[key] != value:
+    def keep_best_member(self, records: StepRecords) -> None:
+        """After an eval: `members/best`."""
+        students = self.play.population.roster.students if records.evals else ()
+        keys = {student.name: f"{student.name}/eval/greedy" for student in students}
+        metrics = records.metrics
+        if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
+            lines = (line for line in self.directory.metrics() if line["step"] < self.play.step)
+            before = [line["eval/best"] for line in lines if line.get("eval/best") is not None]
+            keep_best(scores, max(before, default=None), *self._where)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Puts the state of a checkpoint in place, which may come from anybody.
+
+        Raises:
+            UserError: it lacks something, or is of another configuration than config.yaml.
+        """
+        before = checkpoint.plain.get("config", {})
+        for key, value in replay_settings(self.play.config).items():
+            if key in before and before[key] != value:
+                raise UserError(
+                    f"{self.directory.path}/config.yaml has {key}={value}, but its checkpoint of "
+                    f"step {checkpoint.step} was made with {key}={before[key]}; restore that, or "
+                    "start a new run"
+                )
+        self._put_in_place(checkpoint, self.directory)
+
+    def _put_in_place(self, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+        where = f"{directory.checkpoints}/step_{checkpoint.step}"
+        if named := _unsound(checkpoint.tensors):
+            raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
+        try:
+            self.play.context.engine.load_state_dict(checkpoint.tensors)
+            self.play.population.load_state(checkpoint.plain)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise UserError(
-                f"{directory.path}/config.yaml has {key}={value}, but its checkpoint of step "
-                f"{checkpoint.step} was made with {key}={before[key]}; restore that, or start a "
-                "new run"
-            )
-    _put_in_place(play, checkpoint, directory)
-
-
-def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-    where = f"{directory.checkpoints}/step_{checkpoint.step}"
-    if named := _unsound(checkpoint.tensors):
-        raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
-    try:
-        play.context.engine.load_state_dict(checkpoint.tensors)
-        play.population.load_state(checkpoint.plain)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise UserError(
-            f"{where} is damaged ({error!r:.200}); move it away to continue from the one before"
-        ) from error
+                f"{where} is damaged ({error!r:.200}); move it away to continue from the one before"
+            ) from error
 
 
 def _unsound(node: Any, path: str = "") -> str | None:
@@ -191,51 +210,3 @@ def _unsound(node: Any, path: str = "") -> str | None:
         parts = enumerate(node)
     unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
     return next(filter(None, unsound), None)
-
-
-def open_fork(config: Config, base: str) -> Fork:
-    """The checkpoint that `run.init_from=RUN@STEP` names; `base` is the hash of the run's base.
-    Raises UserError: it is missing, or its members do not fit this configuration."""
-    path, at, step = str(config.run.init_from).rpartition("@")
-    if not at or not step.isdecimal():
-        raise UserError(
-            f"run.init_from={config.run.init_from} names no step; write RUN@STEP, as runs/a@50",
-            key="run.init_from",
-        )
-    run = RunDirectory(Path(path))
-    run.refuse_results_only()
-    parent = config_from_file(run.config_file)
-    checkpoint = load_checkpoint(run.checkpoints, int(step))
-    if config.run.steps <= checkpoint.step:
-        raise UserError(
-            f"run.steps={config.run.steps} leaves no steps after step {step} of "
-            "run.init_from; give more",
-            key="run.steps",
-        )
-    changed = differences(parent, config)
-    for key, theirs, ours in changed:
-        if key.startswith(_SHAPES):
-            raise UserError(
-                f"{key}={ours} does not fit run.init_from={config.run.init_from}, which has "
-                f"{key}={theirs}",
-                key=key,
-            )
-    run.check_base(
-        base, "; set base.path to the right one", f"run.init_from={config.run.init_from}"
-    )
-    return Fork(run, checkpoint, _line(config, parent, changed))
-
-
-def _line(config: Config, parent: Config, changed: list[tuple[str, object, object]]) -> str:
-    settings = [
-        f"{key}={ours} ({theirs} there)"
-        for key, theirs, ours in changed
-        if key not in ("run.init_from", "seed")
-    ]
-    draws = (
-        f"seed {config.seed}: the same draws from there on"
-        if config.seed == parent.seed
-        else f"seed {config.seed}, not {parent.seed}: other draws from there on"
-    )
-    what = ", ".join(settings) or "no setting differs"
-    return f"forked from {config.run.init_from}; {draws}; {what}"

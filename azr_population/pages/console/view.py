@@ -1,12 +1,13 @@
 """Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
 from rich.console import Console
 
+from azr_population.method.callbacks import current_phase
 from azr_population.pages.console.heartbeat import ELSEWHERE, heartbeat
 from azr_population.pages.console.lines import (
     end_lines,
@@ -19,6 +20,7 @@ from azr_population.pages.console.lines import (
 from azr_population.pages.console.output import StandardOutput
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
+from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
     Record,
     conservative,
@@ -154,6 +156,28 @@ class StepLines:
             self.on_note(str(result["wrong"]))
         if result.get("report"):
             print(f"azr-population: {result['report']}", flush=True)
+
+
+def show_start(
+    view: View,
+    directory: RunDirectory,
+    name: str,
+    steps: int,
+    step: int,
+    members: Sequence[Record],
+) -> None:
+    """The run before its first step, or before the one after `step` that it goes on with."""
+    view.on_start(
+        {
+            "name": name,
+            "steps": steps,
+            "step": step,
+            "phase": current_phase,
+            "dir": str(directory.path),
+            "members": members,
+            "lineage": list(directory.lineage()),
+        }
+    )
 
 
 def show_step(

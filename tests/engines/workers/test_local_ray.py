@@ -123,8 +123,8 @@ def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path):
         assert process.wait(90) == 2
         assert time.monotonic() - start < 60
     # Ray 2.46 has a line of its own about it.
-    (line,) = [line for line in told(run).splitlines() if "population's group members died" in line]
-    assert f"pid {workers[0].pid} " in line and "azr-population resume" in line
+    (line,) = [line for line in told(run).splitlines() if "a worker of the population died" in line]
+    assert f"pid: {workers[0].pid} " in line and "azr-population resume" in line
     assert "Traceback" not in told(run)
     done = steps(run)
     with training(run, "resume", str(run), f"run.steps={done + 1}") as process:

@@ -24,11 +24,8 @@ def test_what_the_user_can_mend_is_told_in_the_workers_line():
     assert isinstance(error, UserError) and "\n" in str(error)
     from azr_population.engines.workers.placement import watched
 
-    def call():
+    with pytest.raises(UserError) as caught, watched(SimpleNamespace(), "resume"):
         raise error
-
-    with pytest.raises(UserError) as caught:
-        watched("members", SimpleNamespace(), call, "resume")
     assert str(caught.value) == "lora.rank=600: vLLM takes at most 512"
 
 
@@ -36,10 +33,7 @@ def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch):
     error = raised(ValueError("no"))
     from azr_population.engines.workers import placement
 
-    def call():
-        raise error
-
     monkeypatch.setattr(placement.ray, "wait", lambda *signs, **options: None)
-    with pytest.raises(ValueError) as caught:
-        placement.watched("members", NOBODY, call, "resume")
+    with pytest.raises(ValueError) as caught, placement.watched(NOBODY, "resume"):
+        raise error
     assert caught.value is error

@@ -1,5 +1,7 @@
 """What tests of the facade share: prompts, batches, and the rest of a step left out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import torch
 from verl import DataProto
@@ -12,19 +14,21 @@ from azr_population.runs.streams import Streams
 MEMBERS = 4
 
 
-def facade(groups, settings, width):
-    """Over these groups, with responses of `width` tokens; metrics are each member's updates."""
-    return PopulationGroup(
-        groups,
-        settings,
-        pad_id=0,
-        max_new_tokens=width,
-        validation_temperature=0.0,
+def facade(engine, width):
+    """Over this engine, with responses of `width` tokens; metrics are each member's updates."""
+    population = SimpleNamespace(
         streams=Streams(1),
-        after_update=lambda updates: {str(s): u.get("loss", 0.0) for s, u in updates.items()},
         hyperparameters=lambda: dict.fromkeys(range(MEMBERS), Hyperparameters(1e-3)),
         state=lambda: {"what": "state"},
         load_state=lambda plain: None,
+    )
+    return PopulationGroup(
+        engine,
+        population,
+        pad_id=0,
+        max_new_tokens=width,
+        validation_temperature=0.0,
+        after_update=lambda updates: {str(s): u.get("loss", 0.0) for s, u in updates.items()},
     )
 
 
@@ -61,15 +65,9 @@ def batch(group, slots):
     return full_batch
 
 
-def digests(group):
-    """Of the members of a single group, on every rank."""
-    (engine,) = group._engines
-    return engine.call("digest")
-
-
 def largest_difference(one, other):
     """Between the factors of the same members of two facades."""
-    adapters = [(one.read_member(slot), other.read_member(slot)) for slot in range(MEMBERS)]
+    adapters = [(one.engine.read(slot), other.engine.read(slot)) for slot in range(MEMBERS)]
     return max(
         float((getattr(pair, factor) - getattr(theirs.factors[name], factor)).abs().max())
         for ours, theirs in adapters

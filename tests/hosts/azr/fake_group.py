@@ -30,7 +30,7 @@ class FakeGroup:
         }
         for name, rows in written.items():
             for row in reversed(range(len(rows))):
-                on_finished(name, [row], [rows[row]])
+                on_finished(name, row, rows[row])
         return written
 
     @contextmanager

@@ -28,7 +28,7 @@ class ScriptedWorker(PopulationWorker):
         written = []
         for row, prompt, slot, limit in zip(rows, prompts, slots, limits, strict=True):
             luck = random.Random(f"{seed} {row}")
-            right = luck.random() < SKILL[(slot + self.settings.first_member) % len(SKILL)]
+            right = luck.random() < SKILL[slot % len(SKILL)]
             text = tokenizer.decode(prompt)
             answer = self.answer(text, luck) if right else "```python\nno\n```"
             ids = tokenizer(f"so </think> <answer>{answer}</answer>")["input_ids"]
@@ -36,8 +36,7 @@ class ScriptedWorker(PopulationWorker):
         for index, (prompt, ids, slot) in enumerate(zip(prompts, written, slots, strict=True)):
             # Each row alone: its last digits must not depend on the rows of the call.
             (scores,), _ = self.engine.log_probs([prompt], [ids], [slot])
-            owner = slot + self.settings.first_member
-            finished = Completion(owner, tuple(prompt), tuple(ids), tuple(scores.tolist()), True)
+            finished = Completion(slot, tuple(prompt), tuple(ids), tuple(scores.tolist()), True)
             yield [(index, [finished])]
 
     def answer(self, prompt, luck):

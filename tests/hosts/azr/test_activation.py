@@ -1,14 +1,12 @@
 """The override: found in AZR's applications only, inert without it, loud where it cannot work."""
 
-from types import ModuleType
-
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from refusals import refuses
 
-from azr_population.hosts.azr import preflight
+from azr_population.hosts.azr import checks
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
@@ -82,7 +80,7 @@ def test_every_arm_is_sound_and_names_the_callback(host, arm):
     assert settings.teacher_reward == ("stock" if arm == "single" else "adversarial")
     target = config.hydra.callbacks.azr_population["_target_"]
     assert target == "azr_population.hosts.azr.activation.ActivatePopulation"
-    preflight.check_config(config, settings)
+    checks.check_config(config, settings)
 
 
 def test_every_setting_has_the_default_of_its_field(host):
@@ -121,25 +119,14 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
 def test_what_cannot_work_is_refused_by_its_key(host, override):
     config = composed(host, ["+population=4t4s", override])
     with refuses(override.lstrip("+").partition("=")[0]):
-        preflight.check_config(config, read_settings(config.population))
-
-
-def test_split_needs_even_workers_and_two_roles(host):
-    config = composed(
-        host, ["+population=2t2s", "population.placement=split", "trainer.n_gpus_per_node=3"]
-    )
-    with refuses("n_gpus_per_node=3"):
-        preflight.check_config(config, read_settings(config.population))
-    config = composed(host, ["+population=single", "population.placement=split"])
-    with refuses("population.placement"):
-        read_settings(config.population)
+        checks.check_config(config, read_settings(config.population))
 
 
 def test_every_match_needs_a_proposal_of_each_type(host):
     few = ["population.batch_size=6", "population.students=32"]
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
-        preflight.check_config(config, read_settings(config.population))
+        checks.check_config(config, read_settings(config.population))
 
 
 @pytest.mark.parametrize(
@@ -161,10 +148,10 @@ def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
     config = composed(host, overrides)
     with refuses("60"):
-        preflight.check_config(config, read_settings(config.population))
+        checks.check_config(config, read_settings(config.population))
     config = composed(host, [*overrides, "population.batch_size=300"])
-    preflight.check_config(config, read_settings(config.population))
-    assert preflight.agent_rows(config, read_settings(config.population)) == 50
+    checks.check_config(config, read_settings(config.population))
+    assert checks.agent_rows(config, read_settings(config.population)) == 50
 
 
 def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
@@ -178,14 +165,14 @@ def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
         }
     )
     settings = PopulationSettings()
-    preflight.check_base(config, settings)
+    checks.check_base(config, settings)
     config.data.max_response_length = 25
     with refuses("data.max_response_length=25"):
-        preflight.check_base(config, settings)
+        checks.check_base(config, settings)
     config.data.max_response_length = 24
     settings.lora.target_modules = ["q_proj"]
     with refuses("q_proj"):
-        preflight.check_base(config, settings)
+        checks.check_base(config, settings)
 
 
 def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
@@ -194,19 +181,3 @@ def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
     message = capsys.readouterr().err
     assert caught.value.code == 1
     assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
-
-
-def test_a_host_without_a_method_that_is_replaced_is_refused(monkeypatch):
-    class Trainer:
-        def fit(self): ...
-
-    module = ModuleType("host")
-    module.CodeIORayPPOTrainer, module.TaskRunner = Trainer, object
-    monkeypatch.setattr(preflight.importlib, "import_module", lambda name: module)
-    hooked = "host:CodeIORayPPOTrainer"
-    monkeypatch.setattr(preflight, "HOOKED", {hooked: ("fit",)})
-    preflight.check_host(module)
-    for lacking in ({hooked: ("play",)}, {"host:Other": ()}):
-        monkeypatch.setattr(preflight, "HOOKED", lacking)
-        with refuses("verl 0.4.1"):
-            preflight.check_host(module)

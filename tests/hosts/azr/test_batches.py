@@ -7,10 +7,9 @@ from omegaconf import OmegaConf
 
 from azr_population.hosts.azr.batches import (
     batch_size,
-    one_after_the_other,
+    by_member,
     prompt_rows,
     response_rows,
-    split_evenly,
     with_responses,
 )
 
@@ -23,18 +22,16 @@ def rows(start, count):
 
 
 def test_loaders_are_joined_and_shared_out_by_member():
-    joined = list(
-        one_after_the_other([(2, [rows(0, 2), rows(10, 2)]), (3, [rows(5, 2), rows(15, 2)])])
-    )
+    joined = list(by_member([([2], [rows(0, 2), rows(10, 2)]), ([3], [rows(5, 2), rows(15, 2)])]))
     assert [batch["input_ids"].flatten().tolist() for batch in joined] == [
         [0, 1, 5, 6],
         [10, 11, 15, 16],
     ]
     assert joined[0]["member"].tolist() == [2, 2, 3, 3] and len(joined[0]["problem"]) == 4
-    (shared,) = split_evenly([rows(0, 6)], [0, 1])
+    (shared,) = by_member([([0, 1], [rows(0, 6)])])
     assert shared["member"].tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(RuntimeError):
-        list(split_evenly([rows(0, 7)], [0, 1]))
+        list(by_member([([0, 1], [rows(0, 7)])]))
 
 
 def test_the_batch_size_is_put_back():

@@ -139,10 +139,10 @@ def play_in_azr(step, local, config):
             row.match.student.slot for row in rows
         ]
         judge = Judge(azr_stand_in.Manager(rows), step, group)
+        judge.begin_step(azr_stand_in.Executor(rows))
         tensor, *_ = judge(
             data=batch,
             problem_type=f"gen_{kind}",
-            executor=azr_stand_in.Executor(rows),
             n_samples=config.population.samples_per_task,
         )
         batches.append((proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen"))

@@ -194,8 +194,9 @@ def test_proposals_inside_azr(executor, tokenizer, tmp_path):
     data = proposals(tokenizer, ["1 // a", "1", None, "1 // 0", "(", "len(a)"])
     step.assign(data, "gen_code_e")
     judge = Judge(manager(tokenizer, tmp_path), step, students)
+    judge.begin_step(executor)
     tensor, _, programs, _ = judge(data=data, **arguments)
-    judge.end_step()
+    judge.executor.close()
     # Inputs are 0, 1, 2, ...: the first and the fourth divide by zero.
     errors = [row.task.outputs[0] if row.task else row.reason for row in step.rows]
     assert errors == [

@@ -12,10 +12,10 @@ from refusals import refuses
 from azr_population.engines import vllm_versions
 from azr_population.engines.memory import Architecture, Load, check_memory
 from azr_population.errors import UserError
-from azr_population.hosts.azr import environment, fitting
+from azr_population.hosts.azr import checks, fitting
+from azr_population.hosts.azr.checks import check_parallel
 from azr_population.hosts.azr.dry_run import dry_run
 from azr_population.hosts.azr.fitting import suggest_fix
-from azr_population.hosts.azr.preflight import check_parallel
 from azr_population.hosts.azr.settings import read_settings
 
 QWEN_7B = {
@@ -61,7 +61,7 @@ def command(path, *dots):
 
 @pytest.fixture
 def all_there(monkeypatch):
-    monkeypatch.setattr(environment, "missing", lambda config, settings: iter(()))
+    monkeypatch.setattr(checks, "missing", lambda config: iter(()))
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setattr(vllm_versions, "is_installed", lambda: True)
 
@@ -140,22 +140,21 @@ def test_a_way_out_that_is_named_is_one(gib):
 
 def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(environment, "_there", lambda *modules: False)
+    monkeypatch.setattr(checks, "_there", lambda *modules: False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    config, settings = command(base(tmp_path), "data.val_files=no/such.parquet")
-    missing = list(environment.missing(config, settings))
+    config, _ = command(base(tmp_path), "data.val_files=no/such.parquet")
+    missing = list(checks.missing(config))
     assert [line.split("=")[0].split(" ")[0] for line in missing] == [
         "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "AZR", "data.val_files",
     ]  # fmt: skip
     assert "rollout.name=hf" in missing[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
-    still_missing = list(environment.missing(*command(base(tmp_path), *cured)))
+    still_missing = list(checks.missing(command(base(tmp_path), *cured)[0]))
     assert [line for line in still_missing if "vLLM" in line] == []
     # On CPUs there are no GPUs to want.
-    assert (
-        len(list(environment.missing(*command(base(tmp_path), *cured, "trainer.device=cpu")))) == 1
-    )
+    on_cpus, _ = command(base(tmp_path), *cured, "trainer.device=cpu")
+    assert len(list(checks.missing(on_cpus))) == 1
 
 
 def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):
@@ -164,10 +163,10 @@ def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", lost)
     config, settings = command("nobody/has-this-base")
-    message = next(environment.missing(config, settings))
+    message = next(checks.missing(config))
     assert "(OSError)" in message and "hf download" in message
     with refuses("nobody/has-this-base"):
-        environment.describe("nobody/has-this-base")
+        checks.config_of_base("nobody/has-this-base")
     assert not dry_run(config, settings)[1]
 
 
@@ -209,11 +208,10 @@ def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_
     tmp_path, all_there
 ):
     key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-    check_parallel(*command(base(tmp_path), f"{key}=4", "population.placement=split"))
+    check_parallel(*command(base(tmp_path), f"{key}=4"))
     for dots, way_out in (
         ([f"{key}=3"], f"set {key}=2"),
         ([f"{key}=2", "trainer.n_gpus_per_node=1"], f"set {key}=1"),
-        ([f"{key}=8", "population.placement=split"], f"set {key}=4"),
         (["population.shard_base=true", "population.rollout=torch"], "rollout=vllm"),
     ):
         with refuses(way_out):

@@ -10,7 +10,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 from facades import (  # noqa: E402
     MEMBERS,
     batch,
-    digests,
     facade,
     generated,
     largest_difference,
@@ -23,7 +22,7 @@ from azr_population.engines.base_model import load_base  # noqa: E402
 from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
-from azr_population.engines.workers.placement import start_groups  # noqa: E402
+from azr_population.engines.workers.ray_engine import RayEngine  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.hosts.azr.azr_worker import PopulationWorker  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
@@ -35,11 +34,11 @@ NAMES = ("teacher_0", "teacher_1", "student_0", "student_1")
 
 @pytest.fixture(scope="module")
 def make(ray_session, tiny_base):
-    """Groups by placement, workers and whether they share the base; each is made once."""
+    """Groups by workers and whether they share the base; each is made once."""
     cache = {}
 
-    def make_group(placement="colocated", workers=1, shard=False):
-        if (placement, workers, shard) not in cache:
+    def make_group(workers=1, shard=False):
+        if (workers, shard) not in cache:
             settings = WorkerSettings(
                 base=str(tiny_base),
                 names=NAMES,
@@ -47,22 +46,22 @@ def make(ray_session, tiny_base):
                 learner=LearnerConfig(
                     importance_sampling_cap=0,
                     micro_batch_tokens=200,
-                    gradient_checkpointing=placement == "split",
+                    gradient_checkpointing=workers > 1,
                     shard_base=shard,
                 ),
                 rollout=RolloutSettings("own_weights.OwnWeights" if shard else "torch"),
                 seed=1,
                 threads=1,
             )
-            groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, 1)
-            cache[placement, workers, shard] = facade(groups, settings, WIDTH)
-        return cache[placement, workers, shard]
+            engine, _ = RayEngine.start(settings, [workers], PopulationWorker, 1)
+            cache[workers, shard] = facade(engine, WIDTH)
+        return cache[workers, shard]
 
     return make_group
 
 
 def members(group):
-    adapters = [group.read_member(slot) for slot in range(MEMBERS)]
+    adapters = [group.engine.read(slot) for slot in range(MEMBERS)]
     return [{k: torch.cat([f.A.flatten(), f.B.flatten()]) for k, f in a.factors.items()}
             for a in adapters]  # fmt: skip
 
@@ -75,24 +74,23 @@ def moved(ours, theirs):
     ]
 
 
-@pytest.mark.parametrize(("placement", "workers"), [("colocated", 1), ("split", 2)])
-def test_members_are_drawn_from_the_runs_streams(make, tiny_base, placement, workers):
+def test_members_are_drawn_from_the_runs_streams(make, tiny_base):
     model, _ = load_base(str(tiny_base), "float32", "cpu")
     generators = [Streams(1).torch(f"adapter {slot}") for slot in range(MEMBERS)]
     bank = make_bank(model, LoraSpec(4, 8.0, ("all-linear",)), generators)
-    group = make(placement, workers)
+    engine = make().engine
     for slot in range(MEMBERS):
-        expected, factors = bank.read(slot).factors, group.read_member(slot).factors
+        expected, factors = bank.read(slot).factors, engine.read(slot).factors
         assert all(torch.equal(expected[name].A, factors[name].A) for name in expected)
 
 
 @pytest.mark.parametrize("shard", [False, True])
 def test_two_ranks_end_with_the_members_of_one_rank(make, shard):
     """Also where each has half of the base."""
-    single, two = make("colocated", 1), make("colocated", 2, shard)
+    single, two = make(1), make(2, shard)
     for slot in range(MEMBERS):
-        two.write_member(slot, single.read_member(slot))
-        single.write_member(slot, single.read_member(slot))
+        two.engine.write(slot, single.engine.read(slot))
+        single.engine.write(slot, single.engine.read(slot))
     # 11 rows do not split over 2 ranks, member 3 has a single row, member 1 none.
     full_batch = batch(single, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
     before = members(single)
@@ -102,7 +100,8 @@ def test_two_ranks_end_with_the_members_of_one_rank(make, shard):
     assert ours.keys() == theirs.keys() and ours["0"] == pytest.approx(theirs["0"], abs=1e-5)
     assert largest_difference(single, two) < 1e-6
     assert [change > 1e-4 for change in moved(before, members(single))] == [True, False, True, True]
-    assert len(digests(two)) == 2 and len(set(digests(two))) == 1
+    digests = two.engine.call("digest")
+    assert len(digests) == 2 and len(set(digests)) == 1
     # Tokens, of rows that are uneven too.
     single.begin_step(9), two.begin_step(9)
     ours, theirs = (generated(group, [0, 1, 2, 3, 0]) for group in (single, two))
@@ -110,19 +109,19 @@ def test_two_ranks_end_with_the_members_of_one_rank(make, shard):
 
 
 def test_a_child_is_the_same_on_all_ranks(make):
-    group = make("colocated", 2)
+    engine = make(2).engine
     recipe = {"mix": {"full_gaussian": 1.0}, "options": {"full_gaussian": {"eps": 0.2}}}
-    operator, options, step_sizes = group.evolve(1, [0, 2], recipe, seed=7)
+    operator, options, step_sizes = engine.call("evolve", 1, [0, 2], recipe, 7)[0]
     assert (operator, options) == ("full_gaussian", {"eps": 0.2})
     assert step_sizes == {"full_gaussian.eps": 0.2}
-    assert len(set(digests(group))) == 1
-    child, parent = group.read_member(1), group.read_member(0)
+    assert len(set(engine.call("digest"))) == 1
+    child, parent = engine.read(1), engine.read(0)
     name = next(iter(child.factors))
     assert not torch.equal(child.factors[name].A, parent.factors[name].A)
 
 
 def test_a_checkpoint_brings_back_members_and_optimizers(make, tmp_path):
-    group = make("colocated", 2)
+    group = make(2)
     full_batch = batch(group, [0, 1, 2, 3, 0, 1])
     group.update_actor(full_batch)
     path = tmp_path / "global_step_1" / "actor"
@@ -140,43 +139,35 @@ def test_a_checkpoint_brings_back_members_and_optimizers(make, tmp_path):
 def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make):
     import ray
 
-    group = make("colocated", 2)
+    group = make(2)
     full_batch = batch(group, [0, 1, 2, 3])
-    ray.kill(group.groups[0].workers.workers[1])
+    ray.kill(group.engine.workers.workers[1])
     with refuses("rank 1 of 2"):
         group.update_actor(full_batch)
 
 
-def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(ray_session, tiny_base):
+def test_each_worker_has_a_gpu_of_its_own(ray_session, tiny_base):
     import ray
 
     # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
     settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1)
-    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, 1)
-    assert [place.split()[1:] for group in groups for place in group.places] == [
-        ["GPU", "0"],
-        ["GPU", "1"],
-    ]
-    ranks = [group.workers.workers[0] for group in groups]
+    engine, places = RayEngine.start(settings, [2], PretendingWorker, 1)
+    assert [place.split()[1:] for place in places] == [["GPU", "0"], ["GPU", "1"]]
+    ranks = engine.workers.workers
     assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
-    # Both are taken now.
-    with refuses("3 GPUs"):
-        start_groups("colocated", settings, 2, 2, [3], PretendingWorker, 1)
+    with refuses("3 workers"):
+        RayEngine.start(settings, [3], PretendingWorker, 1)
 
 
 def test_workers_that_no_node_can_hold_together_are_refused(monkeypatch):
     node = {"Alive": True, "Resources": {"CPU": 64.0, "GPU": 4.0}}
     dead = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
     monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
-    placement._refuse_unless_there_is_room("cuda", [4, 4], 1)
-    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], 1)
-    with refuses("room for 4, 4"):
-        placement._refuse_unless_there_is_room("cuda", [8], 1)
-    with refuses("room for 1, 1"):
-        placement._refuse_unless_there_is_room("cuda", [3, 3, 2], 1)
-
-
-def test_too_few_cpus_are_told_before_ray_waits_for_them(make, tiny_base):
-    settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1)
-    with refuses("50"):
-        start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, 1)
+    placement.check_room(True, [4, 4], 1)
+    placement.check_room(True, [2, 2, 2, 2], 1)
+    for on_nodes in ([8], [3, 3, 2]):
+        with refuses("room for 4, 4"):
+            placement.check_room(True, on_nodes, 1)
+    placement.check_room(False, [64, 63], 1)
+    with refuses("64 + 64 workers"):
+        placement.check_room(False, [64, 64], 1)

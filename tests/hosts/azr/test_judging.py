@@ -122,7 +122,7 @@ def judged(tmp_path, tokenizer, monkeypatch):
             n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
         )  # fmt: skip
         if step:
-            call.end_step()
+            call.executor.close()
         return tensor.sum(dim=1).tolist(), step, group
 
     yield judge

@@ -142,7 +142,6 @@ def test_what_is_ones_own_plays_inside_azr(folder):
     run = run_directory(folder, "own_out")
     births = [json.loads(line) for line in (run / "lineage.jsonl").read_text().splitlines()]
     assert "my_operator.shrink" in {birth["operator"] for birth in births}
-    assert [line[0] for line in (run / "reward.csv").read_text().splitlines()] == ["1", "2", "3"]
     kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
     assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
 
@@ -224,8 +223,8 @@ def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folde
     code, log = host.ended(folder, process, timeout=120)
     assert code == 1 and "Traceback" not in log
     assert re.fullmatch(
-        r"azr-population: a worker of the population's group members died: rank 0 of 1 "
-        rf"\(pid {worker.pid} on [\d.]+\): .*; the same command with trainer.resume_mode=auto "
+        rf"azr-population: a worker of the population died: rank 0 of 1: .*pid: {worker.pid} .*; "
+        r"the same command with trainer.resume_mode=auto "
         r"goes on from the checkpoint of step 3",
         log.splitlines()[-1],
     )
@@ -257,13 +256,10 @@ def test_single_is_one_agent_with_the_same_rows(folder):
 
 def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     extra = [
-        "+population=2t2s", *POPULATION, "population.placement=split", "trainer.n_gpus_per_node=2",
+        "+population=2t2s", *POPULATION, "trainer.n_gpus_per_node=2", "ray_init.num_cpus=null",
         "trainer.total_training_steps=1", f"trainer.default_local_dir={folder / 'joined'}",
     ]  # fmt: skip
     with host.ray_head(folder, cpus=3) as address:
-        code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
-        assert code == 1 and "set ray_init.num_cpus=null" in log.splitlines()[-1]
-        extra.append("ray_init.num_cpus=null")
         code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
         assert code == 0, log[-3000:]
         # Nothing of the first run is left: a second one needs all three CPUs again.
@@ -272,8 +268,7 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
         )
     assert code == 0, log[-3000:]
     assert "Connected to Ray cluster" in log and "Started a local Ray instance" not in log
-    told = re.findall(r"azr-population: (\w+_0, \w+_1) on [\d.]+$", log, re.MULTILINE)
-    assert told == ["teacher_0, teacher_1", "student_0, student_1"]
+    assert len(re.findall(r"azr-population: teacher_0, .* on [\d.]+, [\d.]+$", log, re.M)) == 1
     metrics = (run_directory(folder, "joined") / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [1, 2]
 

@@ -11,7 +11,8 @@ from azr_stand_in import Batch
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
-from azr_population.hosts.azr.azr_step import NOBODY, Step, completions
+from azr_population.hosts.azr.azr_step import NOBODY, Step
+from azr_population.hosts.azr.batches import completions
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.proposals import BufferAttempt
 

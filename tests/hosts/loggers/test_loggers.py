@@ -1,10 +1,7 @@
 """A logger that fails is told of once and never stops a run."""
 
-import sys
 import threading
-from types import ModuleType, SimpleNamespace
 
-import pytest
 from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
@@ -89,32 +86,6 @@ def test_a_resumed_run_may_change_its_logger(tmp_path):
     assert config_from_file(path).logger.names == ["wandb"]
     assert config_from_file(path, ["logger=tensorboard"]).logger.names == ["tensorboard"]
     assert config_from_file(path, ["logger=none"]).logger.names == []
-
-
-@pytest.mark.parametrize("asked", ["by login", "by api"])
-def test_wandb_without_a_key_is_noted_and_nobody_is_asked(tmp_path, monkeypatch, asked):
-    """A stand-in whose `init`, as the real one's without a key, would wait for a choice."""
-    wandb = ModuleType("wandb")
-
-    def ask(**options):
-        raise AssertionError("somebody was asked")
-
-    def login(prompt=True):
-        return ask() if prompt else False
-
-    wandb.init, wandb.login, wandb.api = ask, login, SimpleNamespace(api_key=None)
-    if asked == "by api":
-        wandb.login = lambda: ask()
-    monkeypatch.setitem(sys.modules, "wandb", wandb)
-    monkeypatch.delenv("WANDB_MODE", raising=False)
-    config, notes = load_config([]), []
-    config.logger.names = ["wandb"]
-    (tmp_path / "config.yaml").write_text(to_yaml(config))
-    opened = open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append)
-    opened.log(1, {"a": 1.0})
-    opened.close()
-    (note,) = notes
-    assert "wandb login" in note and "\n" not in note
 
 
 def test_loggers_get_the_finite_numbers_of_a_line_under_their_names():

@@ -1,15 +1,15 @@
-"""Checks before any model is loaded: is this the AZR that we hook into, and can a population do
-what the command asks for.
+"""Checks before any model is loaded: is this the AZR that we hook into, can a population do what
+the command asks for, and is everything there that it needs.
 
 Every fault is a `UserError` of one line with what was expected and what was found.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,39 +18,20 @@ from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import (
-    check_base_placement,
-    check_rollout,
-)
+from azr_population.engines.assembly import check_base_placement, check_rollout, lora_of
+from azr_population.engines.base_folder import base_folder, context_of, meta_model, read_config
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import overrides
-from azr_population.hosts.azr.settings import DOMAIN, rollout_settings
-from azr_population.versions import installed
+from azr_population.hosts.azr.settings import DOMAIN, rollout_settings, run_device
+from azr_population.weights.bank import target_layers
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
-TESTED = "AZR a82124e with verl 0.4.1"
-
-HOOKED: Mapping[str, tuple[str, ...]] = {
-    "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:CodeIORayPPOTrainer": (
-        *("fit", "init_workers", "_compute_batch", "_validate", "_validate_config"),
-        *("_create_train_code_gen_dataloader", "_create_train_code_pred_dataloader"),
-        *("_save_checkpoint", "_load_checkpoint"),
-    ),
-    "absolute_zero_reasoner.rewards.reward_managers:CodeIORewardManager": (
-        *("_get_data_dict", "_get_problem_generator_rewards_and_valid_programs"),
-    ),
-}
-"""AZR's methods in whose place are ours."""
+BASE = "actor_rollout_ref.model.path"
 
 
 def check_host(main: ModuleType) -> None:
-    """Refuses a host that is not AZR, or whose AZR or veRL differs where we hook it.
-
-    `main` is the driver's `__main__`, whose trainer is to be replaced.
-
-    Raises:
-        UserError: naming what was expected, what was found and the versions.
-    """
+    """Refuses, with a `UserError`, a host that is not AZR. `main` is the driver's `__main__`, whose
+    trainer is to be replaced; patches refuse an AZR whose code is another."""
     for name in ("CodeIORayPPOTrainer", "TaskRunner"):
         if not hasattr(main, name):
             spec = getattr(main, "__spec__", None)
@@ -59,15 +40,6 @@ def check_host(main: ModuleType) -> None:
                 f"+population works in `python -m {ENTRY}`, whose {name} it replaces; "
                 f"this is {running}, which has none"
             )
-    for place, methods in HOOKED.items():
-        module, _, name = place.partition(":")
-        try:
-            hooked = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise UserError(f"{place} cannot be imported ({error}); {_versions()}") from error
-        for method in methods:
-            if not hasattr(hooked, method):
-                raise UserError(f"{name} has no {method}, which we replace; {_versions()}")
 
 
 def check_config(config: Any, settings: PopulationSettings) -> None:
@@ -84,19 +56,11 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
                 f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
-    if settings.placement == "split" and config.trainer.n_gpus_per_node % 2:
-        raise UserError(
-            f"population.placement=split halves the workers of each node, and "
-            f"trainer.n_gpus_per_node={config.trainer.n_gpus_per_node} is odd; make it even, or "
-            "use population.placement=colocated",
-            key="population.placement",
-        )
     check_rollout(rollout_settings(config, settings).name, settings.lora.rank)
     check_parallel(config, settings)
     rows = agent_rows(config, settings)
     _check_matches(settings, rows)
     _check_seeds(config, rows)
-    _check_ray(config)
 
 
 def agent_rows(config: Any, settings: PopulationSettings) -> int:
@@ -109,7 +73,7 @@ def agent_rows(config: Any, settings: PopulationSettings) -> int:
     if settings.batch_size is None:
         return int(config.data.train_batch_size)
     parts = 2 * len(config.azr.problem_types)
-    if settings.batch_size < parts or settings.batch_size % parts:
+    if settings.batch_size % parts:
         raise UserError(
             f"population.batch_size={settings.batch_size} cannot be split evenly: it must be a "
             f"multiple of {parts} (2 * {len(config.azr.problem_types)} problem types), so that "
@@ -131,17 +95,10 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
     if not folder.is_dir():
         return
-    from azr_population.engines.base_folder import context_of, meta_model
-    from azr_population.hosts.local.run_engine import lora_of
-    from azr_population.weights.bank import target_layers
-
     try:
         model = meta_model(folder)
     except (OSError, ValueError, KeyError) as error:
-        reason = first_line(error)
-        raise UserError(
-            f"actor_rollout_ref.model.path={folder} is not a causal LM: {reason}"
-        ) from error
+        raise UserError(f"{BASE}={folder} is not a causal LM: {first_line(error)}") from error
     # Raises where there are none, with the names that there are.
     target_layers(model, lora_of(settings.lora))
     prompt, response = config.data.max_prompt_length, config.data.max_response_length
@@ -170,29 +127,17 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
 
 
 def check_parallel(config: Any, settings: PopulationSettings) -> None:
-    """GPUs that share a vLLM are of one node and one group; a shared base needs such a sampler."""
+    """GPUs that share a vLLM are of one node; a shared base needs such a sampler."""
     sampler = rollout_settings(config, settings)
-    device = OmegaConf.select(config, "trainer.device", default="cuda")
-    check_base_placement(settings, settings.quantization, sampler, device)
-    group = config.trainer.n_gpus_per_node // (2 if settings.placement == "split" else 1)
-    if group % sampler.together:
+    check_base_placement(settings, settings.quantization, sampler, run_device(config))
+    gpus = config.trainer.n_gpus_per_node
+    if gpus % sampler.together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-        fitting = max(n for n in range(1, sampler.together) if group % n == 0)
+        fitting = max(n for n in range(1, sampler.together) if gpus % n == 0)
         raise UserError(
-            f"{key}={sampler.together} does not divide the {group} GPUs of a node that hold the "
+            f"{key}={sampler.together} does not divide the {gpus} GPUs of a node that hold the "
             f"same members; set {key}={fitting}",
             key=key,
-        )
-
-
-def _check_ray(config: Any) -> None:
-    """Ray itself refuses this late, and does not say which of AZR's keys it is about."""
-    address = os.environ.get("RAY_ADDRESS")
-    cpus = OmegaConf.select(config, "ray_init.num_cpus")
-    if address and cpus is not None:
-        raise UserError(
-            f"RAY_ADDRESS={address} joins a Ray that is running, which has its own CPUs; set "
-            f"ray_init.num_cpus=null (it is {cpus}), or unset RAY_ADDRESS"
         )
 
 
@@ -222,7 +167,67 @@ def _check_seeds(config: Any, rows: int) -> None:
             )
 
 
-def _versions() -> str:
-    names = ("verl", "ray", "torch", "azr-population")
-    versions = [f"{name} {installed(name)}" if installed(name) else f"no {name}" for name in names]
-    return f"it was made for {TESTED} and found {', '.join(versions)}"
+def missing(config: Any) -> Iterator[str]:
+    """What the run needs and this machine lacks, a line each with the way out."""
+    yield from _missing_base(str(config.actor_rollout_ref.model.path))
+    if run_device(config) == "cuda":
+        yield from _missing_gpus(config)
+    if config.actor_rollout_ref.rollout.name == "vllm" and not _there("vllm", "msgspec"):
+        yield (
+            "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "
+            "install it, or set actor_rollout_ref.rollout.name=hf (population.rollout says what "
+            "samples)"
+        )
+    for key in ("data.train_files", "data.val_files"):
+        path = OmegaConf.select(config, key)
+        if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
+            yield f"{key}={path} is not there; AZR is run from its checkout, which has it"
+
+
+def _missing_base(path: str) -> Iterator[str]:
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        try:
+            config_of_base(path)
+        except UserError as error:
+            yield str(error)
+        return
+    needed = {
+        "config.json": "config.json",
+        "tokenizer*": "tokenizer",
+        "*.safetensors": "weights (*.safetensors)",
+    }
+    if lacks := [words for pattern, words in needed.items() if not any(folder.glob(pattern))]:
+        yield f"{BASE}={path} has no {', no '.join(lacks)}; give a Hugging Face causal LM's folder"
+
+
+def _missing_gpus(config: Any) -> Iterator[str]:
+    import torch
+
+    each, nodes = int(config.trainer.n_gpus_per_node), int(config.trainer.nnodes)
+    if os.environ.get("RAY_ADDRESS"):
+        return  # Ray knows its nodes, and refuses what they have no room for.
+    if nodes > 1:
+        yield (
+            f"trainer.nnodes={nodes} needs a Ray that runs on all of them: set RAY_ADDRESS, or "
+            "trainer.nnodes=1"
+        )
+    seen = torch.cuda.device_count()
+    if seen < each:
+        gpus = "no GPU" if not seen else f"{seen} GPU{'s' * (seen > 1)}"
+        way = f"set trainer.n_gpus_per_node={seen}" if seen else "start on a node with GPUs"
+        yield f"trainer.n_gpus_per_node={each} and torch sees {gpus} here; {way}"
+
+
+def _there(*modules: str) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+def config_of_base(path: str) -> Any:
+    """The transformers configuration of a base, from its folder or the Hub. Raises UserError: there
+    is none."""
+    folder = base_folder(path, weights=False, key=BASE)
+    try:
+        return read_config(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{BASE}={path} is not a causal LM: {first_line(error)}") from error
