@@ -54,10 +54,11 @@ def check_room(on_gpus: bool, on_nodes: Sequence[int], driver_cpus: int) -> None
         # The fullest node that still takes them.
         fitting = min((left for left in free if left >= count), default=None)
         if fitting is None or sum(on_nodes) + driver_cpus > cpus:
+            trainer = " and the trainer's CPU" if driver_cpus else ""
             raise UserError(
-                f"{' + '.join(map(str, on_nodes))} workers, each with a {' and a '.join(kinds)}, "
-                f"and {driver_cpus} CPUs of the trainer do not fit Ray's nodes, which have room "
-                f"for {', '.join(map(str, room))}; start fewer workers (engine.workers; inside AZR "
+                f"{' + '.join(map(str, on_nodes))} workers, each with a {' and a '.join(kinds)},"
+                f"{trainer} do not fit Ray's nodes, which have room for "
+                f"{', '.join(map(str, room))}; start fewer workers (engine.workers; inside AZR "
                 "trainer.n_gpus_per_node and trainer.nnodes), or give Ray more"
             )
         free[free.index(fitting)] -= count
