@@ -74,6 +74,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             config.data.train_batch_size = agent_rows(config, self.settings)
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
+        self._base = str(self.config.actor_rollout_ref.model.path)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [log])
@@ -96,7 +97,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         return rows if self.settings.single else 2 * rows
 
     def init_workers(self) -> None:
-        """Starts our worker groups in the place of veRL's; there are no other workers."""
+        """Starts our workers in the place of veRL's; there are no others."""
         settings, config = self.settings, self.config
         worker = WorkerSettings(
             **vars(engine_settings(config, settings)),
@@ -201,7 +202,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     def _generate_ahead(self, problem_type: str, batch: DataProto) -> None:
         """Has the batch generated, and with `merge_calls` in the same call those that AZR takes
         later in the step; programs in what is written run meanwhile."""
-        batches = {problem_type: batch}
+        batches, run_ahead = {problem_type: batch}, self.judge.run_ahead
         if self.settings.merge_calls:
             for name, loader in self._loaders.items():
                 if name != problem_type:
@@ -212,9 +213,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             tensors = self.group.tensors(data, written)
             return DataProto.from_dict(tensors=tensors, non_tensors=data.non_tensor_batch)
 
-        def on_finished(name: str, row: int, written: Completion) -> None:
-            self.judge.run_ahead(name, with_responses(name, [row], [written]))
-
         prompts = {
             name: PromptBatch(
                 prompt_rows(data.batch["input_ids"], data.batch["attention_mask"]),
@@ -223,7 +221,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             )
             for name, data in batches.items()
         }
-        written = self.group.prefetch(prompts, on_finished)
+        written = self.group.prefetch(
+            prompts, lambda name, row, done: run_ahead(name, with_responses(name, [row], [done]))
+        )
         self.judge.expect(
             {
                 name: with_responses(name, list(range(len(data))), written[name])
@@ -247,9 +247,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             earlier = [mean(line["shares"].values()) for line in self.directory.validations()]
             best_before = max(filter(None, earlier), default=None)
             scores = {student.name: mean(shares.values()) or 0.0}
-            base = str(self.config.actor_rollout_ref.model.path)
-            read = self.engine.read
-            keep_best(scores, best_before, self.population, read, self.directory, base)
+            run, read = self.directory, self.engine.read
+            keep_best(scores, best_before, self.population, read, run, self._base)
         self.directory.append("validations", [row])
         return figures
 
@@ -308,17 +307,16 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         return self.engine.call("evolve", replacement.victim.slot, parents, recipe, seed)[0]
 
     def _export_members(self) -> None:
-        base = str(self.config.actor_rollout_ref.model.path)
-        export_members(self.population, self.engine.read, self.directory, base)
+        export_members(self.population, self.engine.read, self.directory, self._base)
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
     """The run directory at `path`, new, or the one that is there when the run goes on. Raises
     UserError: there is something there already and AZR was told not to resume."""
     directory = RunDirectory(path)
-    if resumes and (path / "config.yaml").is_file():
-        return directory
     if (path / "config.yaml").is_file():
+        if resumes:
+            return directory
         raise UserError(
             f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
             "another trainer.experiment_name or population.run_dir"
