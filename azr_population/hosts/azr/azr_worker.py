@@ -13,7 +13,7 @@ from azr_population.runs.checkpoint import read_tensors, save_checkpoint
 
 
 class PopulationWorker(EngineWorker):
-    """The members of one worker group on one rank."""
+    """All members on one rank."""
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def save_checkpoint(self, folder: str, step: int, plain: dict[str, Any]) -> str | None:

@@ -14,7 +14,6 @@ from facades import (  # noqa: E402
     generated,
     largest_difference,
 )
-from pretending_worker import PretendingWorker  # noqa: E402
 from refusals import refuses  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
@@ -149,14 +148,12 @@ def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make):
 def test_each_worker_has_a_gpu_of_its_own(ray_session, tiny_base):
     import ray
 
-    # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
+    # Ray takes our word for it that there are two.
     settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1)
-    engine, places = RayEngine.start(settings, [2], PretendingWorker, 1)
-    assert [place.split()[1:] for place in places] == [["GPU", "0"], ["GPU", "1"]]
-    ranks = engine.workers.workers
+    ranks = placement.start_workers(settings, [2], PopulationWorker, 1).workers
     assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
     with refuses("3 workers"):
-        RayEngine.start(settings, [3], PretendingWorker, 1)
+        placement.start_workers(settings, [3], PopulationWorker, 1)
 
 
 def test_workers_that_no_node_can_hold_together_are_refused(monkeypatch):
