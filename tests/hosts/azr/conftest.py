@@ -50,3 +50,37 @@ def vllm_is_there(monkeypatch):
     """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
     monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
     monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))
+
+
+@pytest.fixture
+def tokenizer(tiny_base):
+    """Of the tiny base."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_base)
+
+
+@pytest.fixture
+def azr_manager(tmp_path):
+    """Makes AZR's own reward manager of proposals and answers."""
+
+    def make(tokenizer=None, folder=tmp_path, **more):
+        from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
+        from omegaconf import OmegaConf
+
+        configs = Path(needs.AZR_HOME) / "absolute_zero_reasoner" / "configs"
+        return CodeIORewardManager(
+            tokenizer=tokenizer,
+            num_examine=0,
+            split="train",
+            reward_fn_extraction_type="answer_conditional",
+            math_metric="deepscaler",
+            splitter="Assistant:",
+            output_path=str(folder),
+            generation_reward_config=OmegaConf.load(
+                configs / "azr_ppo_trainer.yaml"
+            ).azr.reward.generation_reward_config,
+            **more,
+        )
+
+    return make

@@ -143,31 +143,7 @@ def test_where_we_differ_on_purpose(executor):
         assert told in stock
 
 
-@pytest.fixture(name="tokenizer")
-def tokenizer_fixture(tiny_base):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(tiny_base)
-
-
-def manager(tokenizer, folder):
-    from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
-    from omegaconf import OmegaConf
-
-    stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
-    return CodeIORewardManager(
-        tokenizer=tokenizer,
-        num_examine=0,
-        split="train",
-        reward_fn_extraction_type="answer_conditional",
-        math_metric="deepscaler",
-        splitter="Assistant:",
-        output_path=str(folder),
-        generation_reward_config=stock.azr.reward.generation_reward_config,
-    )
-
-
-def test_proposals_inside_azr(executor, tokenizer, tmp_path):
+def test_proposals_inside_azr(executor, tokenizer, azr_manager):
     """AZR's manager alone fails at its first valid proposal; under the judge it pays."""
     needs.verl()
     from azr_population.config.schema import EvolutionConfig
@@ -184,7 +160,7 @@ def test_proposals_inside_azr(executor, tokenizer, tmp_path):
         **{"rollout_actor_wg": students, "banned_words": [], "error_type_counters": {}},
     }
     with pytest.raises(KeyError):
-        manager(tokenizer, tmp_path)(data=proposals(tokenizer, ["1 // a"]), **arguments)
+        azr_manager(tokenizer)(data=proposals(tokenizer, ["1 // a"]), **arguments)
 
     settings = PopulationSettings(
         teachers=2, students=2, teacher_reward="adversarial", evolution=EvolutionConfig(interval=0)
@@ -193,7 +169,7 @@ def test_proposals_inside_azr(executor, tokenizer, tmp_path):
     step.begin(1)
     data = proposals(tokenizer, ["1 // a", "1", None, "1 // 0", "(", "len(a)"])
     step.assign(data, "gen_code_e")
-    judge = Judge(manager(tokenizer, tmp_path), step, students)
+    judge = Judge(azr_manager(tokenizer), step, students)
     judge.begin_step(executor)
     tensor, _, programs, _ = judge(data=data, **arguments)
     judge.executor.close()
@@ -210,7 +186,7 @@ def test_proposals_inside_azr(executor, tokenizer, tmp_path):
     assert len(programs) == 4 and all("error" not in one for one in programs)
 
 
-def test_answers_inside_azr(tokenizer, tmp_path, executor):
+def test_answers_inside_azr(tokenizer, azr_manager, executor):
     """AZR's own verdicts on answers to AZR's own tasks, and ours."""
     needs.verl()
     import numpy as np
@@ -235,9 +211,7 @@ def test_answers_inside_azr(tokenizer, tmp_path, executor):
         "extra_info": np.array([extra] * len(answers), dtype=object),
         "problem": np.array([task.program] * len(answers), dtype=object),
     }
-    tensor, *_ = manager(tokenizer, tmp_path)(
-        data=told, problem_type="pred_code_e", executor=executor
-    )
+    tensor, *_ = azr_manager(tokenizer)(data=told, problem_type="pred_code_e", executor=executor)
     with Referee() as referee:
         ((*verdicts,),) = CodeE().grade([(task, answers)], referee)
     assert [value > 0 for value in tensor.sum(dim=1).tolist()] == [one.solved for one in verdicts]

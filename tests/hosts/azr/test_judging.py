@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import Path
 
 import needs
 import pytest
@@ -26,13 +25,6 @@ def students(tokenizer, kind="code_o"):
         return tokenizer(reply)["input_ids"]
 
     return FakeGroup(write, SAMPLES)
-
-
-@pytest.fixture
-def tokenizer(tiny_base):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(tiny_base)
 
 
 def proposals(tokenizer, ks):
@@ -76,33 +68,21 @@ def proposals(tokenizer, ks):
 
 
 @pytest.fixture
-def judged(tmp_path, tokenizer, monkeypatch):
+def judged(tokenizer, azr_manager, monkeypatch):
     """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
     needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
-    from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
     from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
-    from omegaconf import OmegaConf
 
     from azr_population.config.schema import EvolutionConfig
     from azr_population.hosts.azr.azr_step import Step
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings, population_of
 
-    stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     executor = PythonExecutor(timeout_length=5, ast_check=True)
 
     def judge(reward, ks, kind="code_o"):
-        manager = CodeIORewardManager(
-            tokenizer=tokenizer,
-            num_examine=0,
-            split="train",
-            reward_fn_extraction_type="answer_conditional",
-            math_metric="deepscaler",
-            splitter="Assistant:",
-            output_path=str(tmp_path),
-            generation_reward_config=stock.azr.reward.generation_reward_config,
-        )
+        manager = azr_manager(tokenizer)
         group = students(tokenizer, kind)
         data = proposals(tokenizer, ks)
         call = manager

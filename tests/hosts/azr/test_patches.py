@@ -73,24 +73,6 @@ def test_the_training_loader_gets_a_state(monkeypatch):
     assert new_loader.state_dict() == {} and new_loader.load_state_dict({}) is None
 
 
-def manager(folder, **more):
-    from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
-    from omegaconf import OmegaConf
-
-    reward = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
-    options = {
-        "tokenizer": None,
-        "num_examine": 0,
-        "split": "train",
-        "reward_fn_extraction_type": "answer_conditional",
-        "math_metric": "deepscaler",
-        "splitter": "Assistant:",
-        "output_path": str(folder),
-        "generation_reward_config": reward.azr.reward.generation_reward_config,
-    }
-    return CodeIORewardManager(**{**options, **more})
-
-
 VALID = {
     "uid": "one",
     "code_validity": True,
@@ -108,7 +90,7 @@ VALID = {
 }
 
 
-def test_difficulty_estimates_have_folders_of_their_own(tmp_path, monkeypatch):
+def test_difficulty_estimates_have_folders_of_their_own(azr_manager, tmp_path, monkeypatch):
     from absolute_zero_reasoner.rewards import reward_managers as module
 
     from azr_population.patches.azr_fixes import TEMP_PARQUET
@@ -125,7 +107,7 @@ def test_difficulty_estimates_have_folders_of_their_own(tmp_path, monkeypatch):
 
     def estimate():
         with pytest.raises(Stop):
-            manager(tmp_path / "new")._get_problem_generator_rewards_and_valid_programs(
+            azr_manager(folder=tmp_path / "new")._get_problem_generator_rewards_and_valid_programs(
                 data_dicts=[VALID], problem_type="gen_code_o", n_samples=2, rollout_actor_wg=None,
                 executor=None, output_type_counters={},
             )  # fmt: skip
@@ -142,13 +124,6 @@ def test_difficulty_estimates_have_folders_of_their_own(tmp_path, monkeypatch):
     estimate()
     estimate()
     assert read[2] != read[3] and not list((tmp_path / "new").iterdir())
-
-
-@pytest.fixture
-def tokenizer(tiny_base):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(tiny_base)
 
 
 def row(tokenizer, prompt, response):
@@ -182,13 +157,13 @@ class Executor:
         return True, "1"
 
 
-def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path, tokenizer):
+def test_an_overlong_task_is_invalid_and_not_unsolved(azr_manager, tmp_path, tokenizer):
     from azr_population.patches.azr_fixes import OVERLONG_ESTIMATES
 
     item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
 
     def validity(limit):
-        judged = manager(tmp_path, tokenizer=tokenizer, max_prompt_length=limit)._get_data_dict(
+        judged = azr_manager(tokenizer, max_prompt_length=limit)._get_data_dict(
             item, "gen_code_o", Executor(), [], "one", []
         )
         return judged["code_validity"], judged["format_score"]
@@ -200,15 +175,13 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path, tokenizer):
     assert validity(8000) == (True, 1.0)
 
 
-def test_a_row_without_the_splitter_is_read(tmp_path, tokenizer):
+def test_a_row_without_the_splitter_is_read(azr_manager, tmp_path, tokenizer):
     from azr_population.patches.azr_fixes import SPLITTER
 
     item = row(tokenizer, "no template here", f"<think> {RESPONSE}")
 
     def read():
-        return manager(tmp_path, tokenizer=tokenizer)._get_data_dict(
-            item, "gen_code_o", Executor(), [], "one", []
-        )
+        return azr_manager(tokenizer)._get_data_dict(item, "gen_code_o", Executor(), [], "one", [])
 
     with pytest.raises(IndexError):
         read()

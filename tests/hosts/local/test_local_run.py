@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from safetensors.torch import load_file, save_file
 
 import azr_population.hosts.local.state
@@ -19,6 +20,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.weights.peft_folder import load_adapter
 
 pytestmark = pytest.mark.integration
 
@@ -140,13 +142,12 @@ def test_a_run_killed_at_random_moments_equals_a_run_in_one(finished, tmp_path):
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsys):
-    path = tmp_path / "damaged"
-    assert train(path, "run.steps=3") == 0
-    state = path / "checkpoints" / "step_3" / "state.pt"
+    path = shutil.copytree(finished, tmp_path / "damaged")
+    state = path / "checkpoints" / "step_4" / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
-    assert main(["resume", str(path), "run.steps=4"]) == 0
+    assert main(["resume", str(path)]) == 0
     output = capsys.readouterr().out
-    assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in output
+    assert "step_4" in output and "state.pt" in output
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
@@ -171,7 +172,7 @@ def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_
 
     with monkeypatch.context() as patched:
         patched.setattr(azr_population.hosts.local.state.Store, "save", crash)
-        with pytest.raises(RuntimeError, match="went down"):
+        with pytest.raises(RuntimeError):
             train(path, "run.steps=4", "run.checkpoint_every=1")
     assert [row["step"] for row in RunDirectory(path).metrics()] == [1, 2, 3]
     assert main(["resume", str(path)]) == 0
@@ -179,21 +180,26 @@ def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
-def test_a_crash_before_the_first_checkpoint_keeps_the_seed_tasks(tmp_path, monkeypatch):
-    seeds = tmp_path / "seed.jsonl"
-    seeds.write_text(json.dumps({"snippet": "def f(a):\n    return a + 1", "input": "4"}))
-    path = tmp_path / "run"
+def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
+    tmp_path, monkeypatch
+):
+    seeds, path = tmp_path / "seed.jsonl", tmp_path / "run"
+    rows = [
+        {"snippet": "def f(a):\n    return a + 1", "input": "4"},
+        {"snippet": "def f(a):\n    return a", "input": "4"},  # which the nano rules refuse
+    ]
+    seeds.write_text("\n".join(map(json.dumps, rows)))
 
     def crash(*ignored):
         raise OSError("the machine went down")
 
     with monkeypatch.context() as patched:
         patched.setattr(azr_population.hosts.local.state.Store, "save", crash)
-        with pytest.raises(OSError, match="went down"):
+        with pytest.raises(OSError):
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
     state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    assert len(state["buffer"]["tasks"]) == 2
+    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o", "code_i"]
 
 
 def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
@@ -203,9 +209,9 @@ def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished,
     assert RunDirectory(path).config()["run"]["steps"] == 5
     for key in ("population.teachers=1", "seed=9", "engine.threads=2"):
         assert main(["resume", str(path), key]) == 2
-        assert f"{key} differs from the run's own" in capsys.readouterr().err
+        assert key in capsys.readouterr().err
     assert train(path, "run.resume=true", "population.batch_size=8") == 2
-    assert "population.batch_size=8 differs" in capsys.readouterr().err
+    assert "population.batch_size=8" in capsys.readouterr().err
     # Without run.steps, what the run was to reach stands.
     assert train(path, "run.resume=true") == 0
     assert RunDirectory(path).config()["run"]["steps"] == 5
@@ -215,8 +221,7 @@ def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
     path = tmp_path / "run"
     shutil.copytree(finished, path)
     with RunDirectory(path).locked():
-        assert main(["resume", str(path)]) == 2
-    assert "is in use by another process" in capsys.readouterr().err
+        assert str(path) in refused(capsys, "resume", path)
 
 
 ONE_STEP_WAITS = """
@@ -254,13 +259,13 @@ def read_until(process, start):
     return next(line for line in process.stdout if line.startswith(start))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
     waiting, finished, tmp_path, number
 ):
     waiting.send_signal(number)
     output = read_until(waiting, "finishing step 2, then stopping")
-    assert f"came after the last checkpoint: Ctrl-C again, or kill {waiting.pid}" in output
+    assert str(waiting.pid) in output
     print(file=waiting.stdin, flush=True)
     read_until(waiting, "step 2/")
     assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
@@ -269,7 +274,7 @@ def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
     assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGHUP])
 def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
     waiting, finished, tmp_path, number
 ):
@@ -293,7 +298,7 @@ def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, cap
     assert train(tmp_path / "run", f"base.path={base}", "run.steps=2") == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no valid")]
     assert len(lines) == 2
-    assert re.match(r"no valid proposal in this step \(12 \w+\); teacher_\d wrote, for a", lines[0])
+    assert re.search(r"\b12\b.*teacher_\d", lines[0])
 
 
 def test_any_hugging_face_folder_can_be_the_base(tmp_path):
@@ -308,37 +313,23 @@ def test_any_hugging_face_folder_can_be_the_base(tmp_path):
     assert config["r"] == 4 and config["base_model_name_or_path"] == str(nano_base_path())
 
 
-def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
-    seeds = tmp_path / "seed.jsonl"
-    rows = [
-        {"snippet": "def f(a):\n    return a + 1", "input": "4", "output": "5", "imports": []},
-        {"snippet": "def f(a):\n    return a", "input": "4", "output": "4", "imports": []},
-    ]
-    seeds.write_text("\n".join(map(json.dumps, rows)))
-    path = tmp_path / "run"
-    assert train(path, f"task.seed_file={seeds}", "run.steps=0") == 0
-    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    # The second is an identity, which the nano rules refuse.
-    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o", "code_i"]
-
-
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "value"),
     [
-        (["base=hf", "base.path={tmp}/nowhere"], "nowhere is not a folder"),
-        (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
-        (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
+        (["base=hf", "base.path={tmp}/nowhere"], "nowhere"),
+        (["base=hf", "base.path={tmp}"], "base.path"),
+        (["base=smollm2", "base.path=./none"], "azr-population base smollm2"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl"),
-        (["engine.device=cuda"], "torch sees no GPU"),
-        (["engine.device=foo"], "engine.device=foo is refused"),
-        (["seed=-1"], "seed=-1 is refused"),
-        (["population.student_lr=-1"], "population.student_lr=-1 is refused"),
-        (["population=9t9s"], "population=9t9s is unknown"),
+        (["engine.device=cuda"], "engine.device=cuda"),
+        (["engine.device=foo"], "engine.device=foo"),
+        (["seed=-1"], "seed=-1"),
+        (["population.student_lr=-1"], "population.student_lr=-1"),
+        (["population=9t9s"], "population=9t9s"),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_run(
-    tmp_path, capsys, overrides, said
+    tmp_path, capsys, overrides, value
 ):
     import torch
 
@@ -347,23 +338,21 @@ def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_run(
     path = tmp_path / "run"
     assert train(path, *(text.format(tmp=tmp_path) for text in overrides)) == 2
     error = capsys.readouterr().err.strip()
-    assert said in error and "\n" not in error
+    assert value in error and "\n" not in error
     assert not path.exists()
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("mine")
     assert train(tmp_path) == 2
-    assert "is not empty" in capsys.readouterr().err
+    assert str(tmp_path) in capsys.readouterr().err
     assert [path.name for path in Path(tmp_path).iterdir()] == ["thesis.txt"]
 
 
 def test_resuming_what_is_no_run(tmp_path, capsys):
-    assert main(["resume", str(tmp_path)]) == 2
-    assert f"no run at {tmp_path}" in capsys.readouterr().err
+    assert str(tmp_path) in refused(capsys, "resume", tmp_path)
     (tmp_path / "file").touch()
-    assert main(["resume", str(tmp_path / "file")]) == 2
-    assert f"no run at {tmp_path}/file" in capsys.readouterr().err
+    assert f"{tmp_path}/file" in refused(capsys, "resume", tmp_path / "file")
 
 
 def test_the_untrained_teachers_eval_is_kept_and_taken_up_again(tmp_path):
@@ -385,3 +374,30 @@ def test_the_untrained_teachers_eval_is_kept_and_taken_up_again(tmp_path):
     assert (path / "self_proposed_eval.jsonl").read_text() == text
     assert all(len(row["self_proposed"]) == 6 for row in RunDirectory(path).evals())
     assert main(["resume", str(path), "eval.self_proposed_tasks=0"]) == 2
+
+
+def test_a_population_learns_and_evolves_on_a_quantised_base(tmp_path):
+    pytest.importorskip("bitsandbytes", reason="pip install azr_population[quantization]")
+    evolve = ["evolution.interval=2", "evolution.grace_period=0"]
+    assert train(tmp_path, "run.steps=3", "base.quantization=nf4", *evolve) == 0
+    assert len((tmp_path / "lineage.jsonl").read_text().splitlines()) > 0
+    folders = sorted((tmp_path / "members").glob("*_*"))
+    changed = [load_adapter(folder).factors.values() for folder in folders]
+    assert all(any(pair.B.abs().max() > 0 for pair in pairs) for pairs in changed)
+    assert records(tmp_path)
+
+
+def test_founders_are_members_of_another_run_one_each_and_of_a_smaller_rank(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert train(first, "run.steps=1", "base.lora.rank=2") == 0
+    folders = [first / "members" / "student_1", first / "members" / "student_0"]
+    started = [f"population.init_from.student=[{','.join(map(str, folders))}]"]
+    started.append("population.student_lr=0")
+    assert train(second, "run.steps=1", "base.lora.rank=3", *started) == 0
+    children = [load_adapter(folder) for folder in sorted((second / "members").glob("student_*"))]
+    for parent, child in zip(map(load_adapter, folders), children, strict=True):
+        for name, pair in child.factors.items():
+            theirs = parent.factors[name]
+            expected = parent.spec.scaling * theirs.B @ theirs.A
+            update = child.spec.scaling * pair.B @ pair.A
+            assert (update - expected).abs().max() <= 1e-6 * expected.abs().max() + 1e-12

@@ -6,10 +6,13 @@ import sys
 
 import needs
 import pytest
+from small_run import SMALL
 
+from azr_population.cli import main
 from azr_population.config.load import load_config, to_yaml
 from azr_population.hosts.loggers import open_loggers
 from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest
 
 
 def tensorboard(folder):
@@ -120,3 +123,19 @@ def test_a_folder_that_cannot_be_written_stops_nothing(play, tmp_path):
     (tmp_path / "tensorboard").write_text("in the way")
     (note,) = play("tensorboard", {})
     assert "tensorboard" in note
+
+
+@pytest.mark.integration
+def test_a_logger_does_not_change_what_is_played(small_run, tmp_path):
+    typed = [*SMALL, f"run.dir={tmp_path / 'run'}", "logger=tensorboard"]
+    accumulator = needs.module(
+        "tensorboard.backend.event_processing.event_accumulator", "tensorboard"
+    )
+    assert main(["train", *typed, "run.steps=1"]) == 0
+    assert main(["resume", str(tmp_path / "run"), "run.steps=2"]) == 0
+    digests = [members_digest(run / "members") for run in (tmp_path / "run", small_run)]
+    assert digests[0] == digests[1]
+    events = accumulator.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("time/step")] == [1, 2]
+    assert {"teacher/valid_frac", "student_0/mu"} <= set(events.Tags()["scalars"])
