@@ -5,21 +5,11 @@ import pytest
 from azr_population.cli import main
 
 SETTINGS = [
-    "population=2t2s",
-    "population.batch_size=12",
-    "population.samples_per_task=2",
-    "evolution.interval=2",
-    "evolution.grace_period=0",
-    "task.types=[code_o,code_i]",
-    "eval.every=2",
-    "eval.tasks_per_type=3",
-    "eval.samples=2",
-    "run.snapshot_every=2",
-    "run.steps=5",
-    "engine.threads=1",
-    "referee.workers=1",
-    "seed=3",
-]
+    "population=2t2s", "population.batch_size=12", "population.samples_per_task=2",
+    "evolution.interval=2", "evolution.grace_period=0", "task.types=[code_o,code_i]",
+    "eval.every=2", "eval.tasks_per_type=3", "eval.samples=2", "run.snapshot_every=2",
+    "run.steps=5", "engine.threads=1", "referee.workers=1", "seed=3",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -170,11 +170,8 @@ def _metrics(step, names, mu, sigma, generation, chance):
     groups |= {f"type/{type}": {"valid_frac": 0.8, "solve_rate": 0.3} for type in TYPES}
     groups["time"] = {"step": 4.2, "propose": 1.0, "solve": 1.2, "update": 2.0}
     groups["reason"] = {
-        "ok": 150,
-        "error": max(0, 20 - step // 10),
-        "unparsable": 12,
-        "constant": 4 + step // 20,
-    }
+        "ok": 150, "error": max(0, 20 - step // 10), "unparsable": 12, "constant": 4 + step // 20,
+    }  # fmt: skip
     if step % 4 == 0:
         groups["eval"] = {"greedy": min(0.8, 0.2 + 0.01 * step), "best": 0.85, "worst": 0.1}
         groups[names[-1]]["eval/greedy"] = 0.3

@@ -83,14 +83,8 @@ def test_appending_follows_no_link(tmp_path):
 
 
 DAMAGED = [
-    "{}",
-    '{"step": null}',
-    "garbled",
-    '{"step": -1}',
-    "[1]",
-    "[" * 100_000,
-    '{"step": true}',
-]
+    "{}", '{"step": null}', "garbled", '{"step": -1}', "[1]", "[" * 100_000, '{"step": true}',
+]  # fmt: skip
 
 
 def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):

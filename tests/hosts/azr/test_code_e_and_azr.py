@@ -93,12 +93,10 @@ ALIKE = {
     "def f(n):\n    return f(n)": "RecursionError",
     "def f(n):\n    raise SystemExit(n)": "SystemExit",
     "def f(n):\n    raise KeyboardInterrupt": "KeyboardInterrupt",
-    "def f(n):\n    raise StopIteration": "StopIteration",
-    "def f(n):\n    raise n": "TypeError",
+    "def f(n):\n    raise StopIteration": "StopIteration", "def f(n):\n    raise n": "TypeError",
     "def f(n):\n    raise ValueError(n) from KeyError(n)": "ValueError",
     "def f(n):\n    try:\n        1 / 0\n    finally:\n        [][1]": "IndexError",
-    "1 / 0\ndef f(n):\n    return n": "ZeroDivisionError",
-    "def g(n):\n    return n": "NameError",
+    "1 / 0\ndef f(n):\n    return n": "ZeroDivisionError", "def g(n):\n    return n": "NameError",
     "def f(n: int, m):\n    return n": "TypeError",
     "class R:\n    def __repr__(self): raise LookupError\ndef f(n):\n    return R()": "LookupError",
     "repr = lambda x: 1 / 0\ndef f(n):\n    return n": "ZeroDivisionError",
@@ -106,7 +104,7 @@ ALIKE = {
     "import random\ndef f(n):\n    return n // random.randrange(2)": "(invalid)",
     "def f(n):\n    return '\\ud800'.encode()": "UnicodeEncodeError",
     "def f(n):\n    assert n < 0, 'NoError'": "AssertionError",
-}
+}  # fmt: skip
 """Programs on which both agree; those in brackets are no tasks to either."""
 
 

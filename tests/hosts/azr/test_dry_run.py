@@ -121,15 +121,10 @@ def test_a_way_out_that_is_named_is_one(gib):
     way = suggest_fix(load, total)
     assert way.startswith(("set ", "take GPUs"))
     names = {
-        "shard_base": "shard",
-        "offload": "offload",
-        "quantization": "nf4",
-        "tensor_model_parallel_size": "parallel",
-        "gpu_memory_utilization": "share",
-        "max_num_seqs": "sequences",
-        "max_response_length": "response",
-        "rank": "rank",
-    }
+        "shard_base": "shard", "offload": "offload", "quantization": "nf4",
+        "tensor_model_parallel_size": "parallel", "gpu_memory_utilization": "share",
+        "max_num_seqs": "sequences", "max_response_length": "response", "rank": "rank",
+    }  # fmt: skip
     changed = {}
     for key, value in re.findall(r"([\w.]+)=(\S+)", way):
         number = value in ("true", "nf4") or (float(value) if "." in value else int(value))

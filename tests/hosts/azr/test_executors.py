@@ -92,12 +92,9 @@ def checks(count):
         for seed in seeds("7b_coder_seed_io.jsonl", count)
     ]
     odd = [
-        (LOOP, "1"),
-        ("def f(a):\n    return 1 / 0", "1"),
-        ("def f(a:\n", "1"),
-        ("import random\ndef f(a):\n    return a", "1"),
-        ("def f(a):\n    return a", "x"),
-    ]
+        (LOOP, "1"), ("def f(a):\n    return 1 / 0", "1"), ("def f(a:\n", "1"),
+        ("import random\ndef f(a):\n    return a", "1"), ("def f(a):\n    return a", "x"),
+    ]  # fmt: skip
     asked += [{"code": code, "inputs": given, "imports": []} for code, given in odd]
     words = {"banned_keywords": ["random"], "banned_keywords_for_errors_and_exceptions": []}
     return [{**arguments, **words, "check_determinism": True} for arguments in asked]

@@ -17,10 +17,8 @@ pytestmark = pytest.mark.integration
 def parent(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "parent"
     overrides = [
-        "run.save_total_limit=1",
-        "run.permanent_checkpoint_every=2",
-        "run.snapshot_every=2",
-    ]
+        "run.save_total_limit=1", "run.permanent_checkpoint_every=2", "run.snapshot_every=2",
+    ]  # fmt: skip
     overrides.append("run.snapshot_steps=[0,1,9]")
     assert train(path, "run.steps=4", *overrides) == 0
     return path

@@ -25,17 +25,10 @@ from azr_population.weights.peft_folder import load_adapter
 pytestmark = pytest.mark.integration
 
 SMALL = [
-    "population=2t2s",
-    "population.batch_size=6",
-    "population.samples_per_task=2",
-    "evolution.interval=2",
-    "evolution.grace_period=0",
-    "eval.every=0",
-    "run.checkpoint_every=1",
-    "engine.threads=1",
-    "referee.workers=1",
-    "seed=3",
-]
+    "population=2t2s", "population.batch_size=6", "population.samples_per_task=2",
+    "evolution.interval=2", "evolution.grace_period=0", "eval.every=0", "run.checkpoint_every=1",
+    "engine.threads=1", "referee.workers=1", "seed=3",
+]  # fmt: skip
 
 
 def train(path, *overrides):
@@ -61,12 +54,8 @@ def records(path):
 def test_a_run_leaves_everything_that_the_design_promises(finished):
     names = {path.name for path in finished.iterdir()}
     expected = {
-        "config.yaml",
-        "environment.json",
-        "metrics.jsonl",
-        "matches.jsonl",
-        "lineage.jsonl",
-    }
+        "config.yaml", "environment.json", "metrics.jsonl", "matches.jsonl", "lineage.jsonl",
+    }  # fmt: skip
     assert expected | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
     metrics, matches, lineage, tasks, completions = records(finished)
     assert [row["step"] for row in metrics] == [1, 2, 3, 4]
@@ -303,11 +292,8 @@ def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, cap
 
 def test_any_hugging_face_folder_can_be_the_base(tmp_path):
     base = [
-        "base=hf",
-        f"base.path={nano_base_path()}",
-        "base.prompt_format=nano",
-        "base.dtype=float32",
-    ]
+        "base=hf", f"base.path={nano_base_path()}", "base.prompt_format=nano", "base.dtype=float32",
+    ]  # fmt: skip
     assert train(tmp_path / "hf", "population=1t1s", *base, "base.lora.rank=4", "run.steps=1") == 0
     config = json.loads((tmp_path / "hf/members/student_0/adapter_config.json").read_text())
     assert config["r"] == 4 and config["base_model_name_or_path"] == str(nano_base_path())
@@ -358,11 +344,8 @@ def test_resuming_what_is_no_run(tmp_path, capsys):
 def test_the_untrained_teachers_eval_is_kept_and_taken_up_again(tmp_path):
     path = tmp_path / "run"
     overrides = [
-        "eval.every=1",
-        "eval.tasks_per_type=6",
-        "eval.samples=1",
-        "eval.self_proposed_tasks=6",
-    ]
+        "eval.every=1", "eval.tasks_per_type=6", "eval.samples=1", "eval.self_proposed_tasks=6",
+    ]  # fmt: skip
     assert train(path, *overrides, "run.steps=1") == 0
     text = (path / "self_proposed_eval.jsonl").read_text()
     assert [json.loads(line)["type"] for line in text.splitlines()] == [
