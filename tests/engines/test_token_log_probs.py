@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from counted import Counted
 
 from azr_population.engines import token_log_probs as scoring
 from azr_population.engines.token_log_probs import token_log_probs
@@ -64,60 +61,28 @@ def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkey
     assert scoring._head(engine.model) is None
 
 
-class Peak(TorchDispatchMode):
-    """The most bytes that tensors made inside held at one time."""
-
-    def __init__(self):
-        super().__init__()
-        self.now = self.most = 0
-        self._known = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
-            if isinstance(tensor, torch.Tensor):
-                self._count(tensor.untyped_storage())
-        return made
-
-    def _count(self, storage):
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._known:
-            return
-        self._known.add(key)
-        self.now += size
-        self.most = max(self.most, self.now)
-        weakref.finalize(storage, self._freed, key, size)
-
-    def _freed(self, key, size):
-        self._known.discard(key)
-        self.now -= size
-
-
 @pytest.mark.parametrize("learns", [True, False])
 def test_8096_tokens_of_a_vocabulary_of_152_thousand_take_less_than_3_gb(learns):
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     tokens, width, vocabulary = 8096, 3584, 152_064
-    with FakeTensorMode():
+
+    def plain():
+        every = torch.log_softmax(torch.nn.functional.linear(hidden, weight).float(), dim=-1)
+        chosen = every.gather(-1, targets.unsqueeze(1))
+        _ = -(every.detach().exp() * every.detach()).sum(-1)
+        if learns:
+            chosen.sum().backward()
+
+    def in_pieces():
+        rows = scoring.NUMBERS // vocabulary
+        chosen, entropy = scoring._Scored.apply(hidden, weight, None, targets, rows, 1.0)
+        assert entropy.shape == (tokens,)
+        if learns:
+            chosen.sum().backward()
+
+    with Counted() as counted, torch.set_grad_enabled(learns):
         hidden = torch.empty(tokens, width, dtype=torch.bfloat16, requires_grad=learns)
         weight = torch.empty(vocabulary, width, dtype=torch.bfloat16)
         targets = torch.zeros(tokens, dtype=torch.long)
-        plain, ours = Peak(), Peak()
-        with torch.set_grad_enabled(learns):
-            with plain:
-                logits = torch.nn.functional.linear(hidden, weight)
-                every = torch.log_softmax(logits.float(), dim=-1)
-                chosen = every.gather(-1, targets.unsqueeze(1))
-                entropy = -(every.detach().exp() * every.detach()).sum(-1)
-                if learns:
-                    chosen.sum().backward()
-            hidden.grad = None
-            with ours:
-                pieces = scoring.NUMBERS // vocabulary
-                told, entropy = scoring._Scored.apply(hidden, weight, None, targets, pieces, 1.0)
-                if learns:
-                    told.sum().backward()
-    assert entropy.shape == (tokens,)
-    print(f"plain {plain.most / 1e9:.1f} GB, in pieces {ours.most / 1e9:.2f} GB")
-    assert plain.most > 15e9
-    assert ours.most < 3e9
+        assert counted.of(plain)["peak"] > 14e9
+        hidden.grad = None
+        assert counted.of(in_pieces)["peak"] < 3e9
