@@ -37,7 +37,7 @@ def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
         all_of_them.log(step, {"a": 1.0})
     all_of_them.close()
     (note,) = notes
-    assert note.startswith("logger full failed (OSError: ") and "\n" not in note
+    assert "full" in note and "OSError: " in note and "\n" not in note
     assert full.steps == [(1, {"a": 1.0})]
     assert working.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
 
@@ -56,7 +56,7 @@ def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp
     opened.log(1, {})
     opened.close()
     (note,) = notes
-    assert note.startswith("logger tensorboard failed (ConnectionError: ") and "\n" not in note
+    assert "tensorboard" in note and "ConnectionError: " in note and "\n" not in note
 
 
 def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
