@@ -34,7 +34,7 @@ from azr_population.analysis.recipes import (
     recipes_folder,
 )
 from azr_population.errors import UserError
-from azr_population.pages.console.stopping import stop_requests
+from azr_population.pages.console.heartbeat import stop_requests
 
 CLI = (sys.executable, "-m", "azr_population.cli")
 _LONG = 300.0
@@ -79,13 +79,7 @@ def _play_missing(plan: RecipePlan) -> int | None:
     """Plays what is missing; an exit code where that was stopped, or only printed."""
     options, recipe, missing = plan.options, plan.recipe, plan.missing
     check_runs(plan.runs, options.resume)
-    bases = {run.base: run.arm.base for run in missing if run.arm.base and run.base}
-    minutes = {
-        path: plan.arms.bases[name]
-        for path, name in bases.items()
-        if not (path / "build.json").is_file()
-    }
-    seconds = sum(run.seconds_left for run in missing) + 60.0 * sum(minutes.values())
+    seconds = sum(run.seconds_left for run in missing)
     if options.from_results and missing:
         names = ", ".join(run.name for run in missing[:4]) + ", ..." * (len(missing) > 4)
         raise UserError(
@@ -104,9 +98,6 @@ def _play_missing(plan: RecipePlan) -> int | None:
         say(f"results would be in {plan.results}; nothing was started")
         return 0
     confirm(recipe.name, seconds, options)
-    for path, length in minutes.items():
-        say(f"making the nano base {path}: {length:g} minutes")
-        call([*CLI, "base", "build", str(path), *f"--minutes {length:g} --threads 1".split()])
     if code := play(missing, options.jobs):
         say("continue with the same command and --resume --yes")
         return code
@@ -192,9 +183,7 @@ def recipe_time(recipe: Recipe, arms: Arms) -> str:
     if "nano" not in recipe.scales:
         return "-"
     plan = RecipePlan(recipe, arms, RecipeOptions(recipe.name, out=Path(os.devnull)))
-    bases = {run.arm.base for run in plan.runs if run.arm.base}
-    minutes = recipe.minutes + sum(arms.bases[name] for name in bases)
-    return estimate(60.0 * minutes + sum(run.seconds_left for run in plan.runs))
+    return estimate(60.0 * recipe.minutes + sum(run.seconds_left for run in plan.runs))
 
 
 def estimate(seconds: float) -> str:
@@ -269,8 +258,7 @@ def run_command(run: PlannedRun) -> list[str]:
     """The command line that starts a run, or continues it."""
     if run.started:
         return [*CLI, "resume", str(run.path), f"run.steps={run.steps}"]
-    base = [f"base.path={run.base}"] if run.base else []
-    typed = [*run.overrides, *base, f"seed={run.seed}", f"run.dir={run.path}"]
+    typed = [*run.overrides, f"seed={run.seed}", f"run.dir={run.path}"]
     return [*CLI, "train", *typed, f"run.steps={run.steps}"]
 
 

@@ -57,9 +57,7 @@ class PlannedRun:
     steps: int
     path: Path
     overrides: tuple[str, ...]
-    """Of the arm; not `seed`, `run.dir`, `run.steps` and `base.path`."""
-    base: Path | None = None
-    """The nano base that is made for it."""
+    """Of the arm; not `seed`, `run.dir` and `run.steps`."""
     slower: float = 1.0
     """Factor on the arm's `seconds`."""
 
@@ -77,8 +75,6 @@ class PlannedRun:
         """The whole configuration of this arm and seed."""
         config = _compose(self.overrides).model_copy(deep=True)
         config.seed = self.seed
-        if self.base is not None:
-            config.base.path = str(self.base)
         return config
 
     @property
@@ -167,9 +163,8 @@ class RecipePlan:
         home = home if recipe.own_runs else self._of_settings(home)
         steps = arm.times * (options.steps or recipe.steps or self.scale.steps)
         overrides = (*self.scale.common, *arm.overrides, *recipe.overrides)
-        base = self.out / "bases" / arm.base if arm.base else None
         run, stored = (
-            PlannedRun(name, arm, seed, steps, path, overrides, base, self.scale.slower)
+            PlannedRun(name, arm, seed, steps, path, overrides, self.scale.slower)
             for path in (home / place, self.committed / place)
         )
         takes_stored = options.from_results and not recipe.own_runs and not run.finished
@@ -214,7 +209,7 @@ def check_runs(runs: Iterable[PlannedRun], resume: bool) -> None:
                 "name another --out"
             )
         weights = run.directory.environment().get("base")
-        first, other = bases.setdefault(run.arm.base, (weights, run.path))
+        first, other = bases.setdefault(run.config.base.path, (weights, run.path))
         if weights != first:
             raise UserError(
                 f"{run.path} was made on a base with the hash {weights}, {other} on one with "

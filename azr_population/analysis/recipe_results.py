@@ -71,7 +71,7 @@ def draw(plan: RecipePlan) -> Path:
         files["hypotheses.csv"] = hypotheses.drop(columns="seeds")
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
-        files["table.csv"] = table.drop(columns="differs")
+        files["table.csv"] = table.drop(columns="differs", errors="ignore")
         parts += [_table_markdown(recipe, table), _READING.format(baseline=recipe.baseline)]
         if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
             parts.append(_LUCK)
@@ -132,7 +132,8 @@ def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
 
 
 def _estimate(line: Mapping[str, Any], prefix: str = "") -> Estimate:
-    return Estimate(*(line[f"{prefix}{name}"] for name in ("mean", "low", "high")), (line["n"],))
+    mean, low, high = (line[f"{prefix}{name}"] for name in ("mean", "low", "high"))
+    return Estimate(mean, low, high, (line["n"],))
 
 
 def _is_percent(metric: str) -> bool:
@@ -264,7 +265,11 @@ def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
 def _versions(plan: RecipePlan) -> dict[str, Any]:
     """What made the results: command, versions, bases, and the overrides of every arm."""
     here, runs = environment(), plan.runs
-    bases = {run.arm.base or "": run.directory.environment().get("base") for run in runs}
+    bases = {
+        Path(run.config.base.path or "").name: run.directory.environment().get("base")
+        for run in runs
+        if not plan.in_azr
+    }
     arms = {run.arm_name: run.arm for run in runs}
     return {
         "command": command(),

@@ -95,7 +95,7 @@ def _tested(recipe: Recipe, samples: Samples) -> pd.DataFrame:
             | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
         )
     tested = pd.DataFrame(lines)
-    return tested if recipe.together or not lines else tested.assign(p=holm(tested["p"]))
+    return tested if recipe.together or not lines else tested.assign(p=holm(tested["p"].tolist()))
 
 
 def verdict(hypothesis: Hypothesis, test: Estimate) -> str:
@@ -139,7 +139,7 @@ def _table(recipe: Recipe, samples: Samples, hypotheses: pd.DataFrame) -> pd.Dat
     if lines:
         keys = list(zip(table["row"], table["arm"], strict=True))
         family = [key not in decided for key in keys]
-        table.loc[family, "p_corrected"] = holm(table.loc[family, "p"])
+        table.loc[family, "p_corrected"] = holm(table.loc[family, "p"].tolist())
         for place, key in enumerate(keys):
             p, differs = decided.get(key, (table.at[place, "p_corrected"], None))
             table.at[place, "p_corrected"] = p

@@ -40,8 +40,6 @@ class Arm(_Strict):
     """Overrides of AZR's own command; None: the arm cannot be played there."""
     seconds: float = 0.0
     """A step on one core, for estimates."""
-    base: str | None = None
-    """A nano base of `bases`; None is the one that ships."""
     azr_steps: int | None = Field(None, alias="7b_steps")
     times: int = 1
     """Steps, over those of the other arms."""
@@ -75,8 +73,6 @@ class Arms(_Strict):
 
     scales: dict[str, Scale]
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
-    bases: dict[str, float] = {}
-    """Nano bases that are made before the first run that needs them -> minutes of training."""
 
     def find(self, name: str) -> Arm:
         """The arm called `name`. Raises UserError: there is none."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.pages.console.stopping import stop_requests
+from azr_population.pages.console.heartbeat import stop_requests
 
 
 @contextmanager

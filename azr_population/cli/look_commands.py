@@ -7,6 +7,7 @@ from typing import Any
 import rich_click as click
 
 from azr_population.cli.app import FILE, POSITIVE, app, only_one, run_argument
+from azr_population.errors import UserError
 
 
 @app.command()
@@ -61,8 +62,7 @@ def show(
       azr-population show runs/mine --step 1 --member teacher_0 --limit 0
       azr-population show runs/mine --json | jq -r .completion
     """
-    from azr_population.pages.show.cards import show_completions
-    from azr_population.pages.show.select import Wanted
+    from azr_population.pages.show import Wanted, show_completions
 
     limit = limit if limit is not None else 0 if as_json else 6
     chosen = [verdict for verdict, is_wanted in verdicts.items() if is_wanted]
@@ -104,34 +104,35 @@ def show(
 def sample(path: Path, member: str | None, **options: Any) -> None:
     """Ask one member by hand: prompts, proposals, tasks of yours.
 
-    Completions come with their verdict, as azr-population show prints them. Without --prompt,
-    --propose and --solve it is a conversation, typed or piped (/help).
+    Completions come with their verdict, as azr-population show prints them.
 
     \b
-      azr-population sample runs/mine teacher_0
       azr-population sample runs/mine teacher_0 --propose code_o --samples 3
       azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
       azr-population sample runs/mine base --prompt "def f"       (the base without a member)
       azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
     """
-    from azr_population.measuring.play.player import SamplingOptions, open_player
-    from azr_population.measuring.play.session import converse, print_records, task_type
+    from azr_population.measuring.player import (
+        SamplingOptions,
+        open_player,
+        print_records,
+        task_type,
+    )
 
     prompt, propose, solve = (options[name] for name in ("prompt", "propose", "solve"))
     only_one(prompt=prompt, propose=propose, solve=solve)
+    if not (propose or solve) and prompt is None:
+        raise UserError("say what to ask: --prompt TEXT, --propose TYPE or --solve FILE.py")
     how = SamplingOptions(*(options[n] for n in ("samples", "temperature", "max_tokens", "seed")))
     with open_player(path, member, options["base"], options["format"], how) as player:
         if prompt is not None:
             records = player.ask(prompt)
         elif propose:
             records = player.propose(task_type(player, propose))
-        elif solve:
+        else:
             from azr_population.files import read_text
 
             program = sys.stdin.read() if solve == "-" else read_text(Path(solve))
             wanted = task_type(player, options["task_type"])
             records = player.solve(wanted, program.strip("\n"), options["inputs"])
-        else:
-            converse(player, str(path))
-            return
         print_records(player, records, options["as_json"])

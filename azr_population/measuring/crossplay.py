@@ -1,42 +1,34 @@
-"""What a cross-play says: ratings of a Rasch model, how far it is from transitive, slopes over
-steps, and how well TrueSkill had foreseen it.
-
-Sources: Rasch, "Probabilistic models for some intelligence and attainment tests" (1960): the chance
-that student s solves a task of teacher t is 1 / (1 + exp(b_t - a_s)); Brier, "Verification of
-forecasts expressed in terms of probability" (1950).
-"""
+"""Every stored teacher's tasks against every stored student: who solves how much, how that moves
+over the steps, and how well TrueSkill predicted it (Brier, "Verification of forecasts expressed in
+terms of probability", 1950)."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from azr_population.analysis.statistics import Estimate
-from azr_population.measuring.stored import StoredMember
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.format import read_proposal
+from azr_population.domains.task import Task
+from azr_population.engines.engine import Sampling
+from azr_population.errors import UserError
+from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.members import RatingSystem
+from azr_population.method.step_context import StepContext
+from azr_population.pages.console.heartbeat import spinner
+from azr_population.runs import RunDirectory
+from azr_population.runs.streams import Streams
 
 Matrix = NDArray[np.float64]
 _DRAWS = 400
-_RIDGE = 1e-3
-"""Of the Rasch fit: keeps abilities finite where everything or nothing is solved."""
-
-
-@dataclass(frozen=True)
-class Moved:
-    """How far students (or teachers) of a run came against the earliest of the other side."""
-
-    run: str
-    role: str
-    first: int
-    last: int
-    """Steps between which it was seen."""
-    share: Estimate
-    """Of tasks solved (or left unsolved); `n` is the number of stored steps."""
+"""Bootstrap samples."""
 
 
 @dataclass(frozen=True)
@@ -54,58 +46,6 @@ class CrossPlay:
     def matrix(self) -> Matrix:
         """Mean solve rates, float64 [T, S]; NaN for a teacher without a valid task."""
         return self._by_teacher(lambda rates: rates.mean(axis=1))
-
-    @property
-    def tasks(self) -> NDArray[np.int64]:
-        """Valid tasks of each teacher."""
-        return np.array([rate.shape[1] for rate in self.rates])
-
-    @cached_property
-    def rasch(self) -> tuple[Matrix, Matrix]:
-        """(difficulty of each teacher, ability of each student) in logits; abilities have mean 0.
-        A teacher without a valid task has NaN."""
-        from scipy.optimize import minimize
-
-        played = self.tasks > 0
-        observed, weight = self.matrix[played], self.tasks[played][:, None]
-        count = len(observed)
-
-        def loss(x: Matrix) -> tuple[float, Matrix]:
-            logits = x[count:][None, :] - x[:count, None]
-            value = (weight * (np.logaddexp(0.0, logits) - observed * logits)).sum()
-            slope = weight * (1.0 / (1.0 + np.exp(-logits)) - observed)
-            gradient = np.concatenate([-slope.sum(axis=1), slope.sum(axis=0)])
-            return float(value + _RIDGE * (x @ x) / 2), gradient + _RIDGE * x
-
-        fit = minimize(loss, np.zeros(count + len(self.students)), jac=True, method="L-BFGS-B").x
-        shift = fit[count:].mean()
-        difficulty = np.full(len(self.teachers), np.nan)
-        difficulty[played] = fit[:count] - shift
-        return difficulty, fit[count:] - shift
-
-    def residuals(self) -> float:
-        """Root mean square of (seen - fitted) in standard errors of a mean over tasks; 1 where one
-        number per member explains the matrix."""
-        difficulty, ability = self.rasch
-        fitted = 1.0 / (1.0 + np.exp(difficulty[:, None] - ability[None, :]))
-        errors = self._errors()
-        usable = np.isfinite(errors) & (errors > 0)
-        scaled = (self.matrix - fitted)[usable] / errors[usable]
-        return float(np.sqrt((scaled**2).mean())) if scaled.size else math.nan
-
-    def cycles(self) -> float:
-        """Share of pairs of teachers x pairs of students in which the order turns round: one
-        student is better against one teacher, the other against the other, both by two standard
-        errors."""
-        matrix, errors = self.matrix, self._errors()
-        turned = total = 0
-        for s, u in combinations(range(len(self.students)), 2):
-            error = np.hypot(errors[:, s], errors[:, u])
-            signs = np.sign(matrix[:, s] - matrix[:, u])
-            signs[~(np.abs(matrix[:, s] - matrix[:, u]) > 2 * error)] = 0
-            turned += int((signs > 0).sum() * (signs < 0).sum())
-            total += math.comb(len(self.teachers), 2)
-        return turned / total if total else math.nan
 
     def calibration(self) -> tuple[float, float, int]:
         """(Brier of TrueSkill's odds, Brier of a constant, games): each task is a game, won by
@@ -130,12 +70,17 @@ class CrossPlay:
         unsolved; what has no two steps is left out."""
         return self._slopes(self.matrix)
 
-    def changes(self) -> list[Moved]:
+    def changes(self) -> pd.DataFrame:
         """The same lines between the first and the last stored step, for nothing is known beyond
-        them; with 95% bootstrap intervals over each teacher's tasks. Lines through two steps are
-        among them, so look at the interval."""
+        them: `run`, `role`, `first`, `last` (steps) and `change`, an estimate with a 95% bootstrap
+        interval over each teacher's tasks. Lines through two steps are among them, so look at the
+        interval."""
         chance = np.random.default_rng(0)
-        resampled = [self._slopes(self._redrawn(chance)) for _ in range(_DRAWS)]
+
+        def redraw(rates: Matrix) -> Matrix:
+            return rates[:, chance.integers(0, len(rates.T), len(rates.T))].mean(axis=1)
+
+        resampled = [self._slopes(self._by_teacher(redraw)) for _ in range(_DRAWS)]
         moves = []
         for run, slopes in self.slopes().items():
             for role, slope in slopes.items():
@@ -144,44 +89,94 @@ class CrossPlay:
                 span = (steps[-1] - steps[0]) / 100
                 again = [member[run][role] for member in resampled if role in member[run]]
                 low, high = span * np.percentile(again, (2.5, 97.5))
-                estimate = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
-                moves.append(Moved(run, role, steps[0], steps[-1], estimate))
-        return moves
+                change = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
+                moves.append((run, role, steps[0], steps[-1], change))
+        return pd.DataFrame(moves, columns=["run", "role", "first", "last", "change"])
 
-    def _redrawn(self, chance: np.random.Generator) -> Matrix:
-        """The matrix of as many tasks of each teacher, drawn with replacement."""
-        return self._by_teacher(lambda r: r[:, chance.integers(0, len(r.T), len(r.T))].mean(axis=1))
-
-    def _by_teacher(self, statistic: Callable[[Matrix], Matrix], least: int = 1) -> Matrix:
-        """A statistic of each teacher's solve rates, float64 [T, S]; NaN below `least` tasks."""
+    def _by_teacher(self, statistic: Callable[[Matrix], Matrix]) -> Matrix:
+        """A statistic of each teacher's solve rates, float64 [T, S]; NaN without tasks."""
         nothing = np.full(len(self.students), np.nan)
-        return np.stack([statistic(r) if len(r.T) >= least else nothing for r in self.rates])
+        return np.stack([statistic(rates) if rates.size else nothing for rates in self.rates])
 
     def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
+        sides = [[(m.run, m.step) for m in side] for side in (self.teachers, self.students)]
+        rates = pd.DataFrame(matrix, *(pd.MultiIndex.from_tuples(side) for side in sides))
         slopes = {}
-        for run in dict.fromkeys(member.run for member in self.teachers):
-            t = [i for i, member in enumerate(self.teachers) if member.run == run]
-            s = [i for i, member in enumerate(self.students) if member.run == run]
-            early_t = [i for i in t if self.teachers[i].step == self.teachers[t[0]].step]
-            early_s = [i for i in s if self.students[i].step == self.students[s[0]].step]
-            both = {
-                "student": _slope(
-                    [self.students[i].step for i in s],
-                    pd.DataFrame(matrix[np.ix_(early_t, s)]).mean(axis=0),
-                ),
-                "teacher": _slope(
-                    [self.teachers[i].step for i in t],
-                    1 - pd.DataFrame(matrix[np.ix_(t, early_s)]).mean(axis=1),
-                ),
+        for run in dict.fromkeys(teacher.run for teacher in self.teachers):
+            of_run = rates.loc[run][run]  # by steps
+            lines = {
+                "student": of_run.loc[[of_run.index[0]]].mean(axis=0).dropna(),
+                "teacher": (1 - of_run[[of_run.columns[0]]].mean(axis=1)).dropna(),
             }
-            slopes[run] = {role: slope for role, slope in both.items() if math.isfinite(slope)}
+            slopes[run] = {
+                role: float(100 * np.polyfit(line.index, line, 1)[0])
+                for role, line in lines.items()
+                if line.index.nunique() > 1
+            }
         return slopes
 
-    def _errors(self) -> Matrix:
-        """Standard error of each cell over the teacher's tasks, float64 [T, S]."""
-        return self._by_teacher(lambda r: r.std(axis=1, ddof=1) / math.sqrt(len(r.T)), least=2)
+
+def play(
+    paths: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
+) -> CrossPlay:
+    """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
+
+    Where a task has one right answer its probability is the solve rate, elsewhere the share of
+    right answers among `attempts`. Arguments: see `stored_members` for `every`.
+
+    Raises UserError: a run is missing, has no snapshots, or another base or format than the first.
+    """
+    runs = [RunDirectory(path) for path in paths]
+    configs = [stored_config(run, []) for run in runs]
+    played_on = [
+        (run.environment().get("base"), config.task.domain, config.base.prompt_format)
+        for run, config in zip(runs, configs, strict=True)
+    ]
+    for run, other in zip(runs, played_on, strict=True):
+        if other != played_on[0]:
+            raise UserError(f"{run.path} was made on another base or domain than {runs[0].path}")
+    labels = [run.path.resolve().name for run in runs]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")
+    members = [stored for run in runs for stored in stored_members(run, every)]
+    teachers = [stored for stored in members if stored.proposes]
+    students = [stored for stored in members if stored.solves]
+    streams = Streams(seed)
+    with spinner("cross-play") as begin, tools_for(configs[0], runs[0]) as tools:
+        proposed = []
+        for n, stored in enumerate(teachers, 1):
+            begin(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
+            proposed.append(_proposals(tools, configs[0].task, stored, tasks, streams))
+        asked = [task for batch in proposed for task in batch]
+        asked_eval = HeldOutEval(asked, attempts, seed)
+        rates: list[Matrix] = []
+        for n, student in enumerate(students, 1):
+            begin(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
+            # Its label, because members of several runs have the same names.
+            member = replace(student.load(tools.engine), name=student.label)
+            rates.append(np.array(asked_eval.solve_rates(tools, member, seed, student.step)))
+    ends = np.cumsum([len(batch) for batch in proposed])[:-1]
+    by_teacher = np.split(np.stack(rates), ends, axis=1)
+    return CrossPlay(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
 
 
-def _slope(steps: Sequence[int], values: pd.Series) -> float:
-    line = values.set_axis(steps).dropna()
-    return float(100 * np.polyfit(line.index, line, 1)[0]) if line.index.nunique() > 1 else math.nan
+def _proposals(
+    tools: StepContext, task: TaskConfig, teacher: StoredMember, count: int, streams: Streams
+) -> list[Task]:
+    """The valid ones of the teacher's proposals, which are split evenly over the task types."""
+    format = tools.format
+    teacher.load(tools.engine)
+    types = tools.domain.wanted(task.types)
+    kinds = [types[n % len(types)] for n in range(count)]
+    written = tools.engine.generate(
+        [format.propose_prompt(kind, []) for kind in kinds],
+        [0] * count,
+        Sampling(tuple(format.max_new_tokens(kind, "propose") for kind in kinds)),
+        streams.integer(f"crossplay {teacher.label}", teacher.step),
+    )
+    parsed = [
+        read_proposal(format, kind, completion)
+        for kind, (completion,) in zip(kinds, written, strict=True)
+    ]
+    verdicts = tools.domain.judge([one for one in parsed if one], tools.referee, task)
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]

@@ -1,4 +1,4 @@
-"""Stored teachers against stored students, of one or several runs."""
+"""Stored teachers against stored students, of one or several runs: what is written and printed."""
 
 from __future__ import annotations
 
@@ -28,52 +28,41 @@ def crossplay(
     seed: int = 1,
     out: Path | None = None,
 ) -> None:
-    """Plays the games and writes JSON, CSV and HTML. Raises UserError: as `games.play`, or `out`
-    does not end in .json."""
-    from azr_population.measuring.games import play
+    """Plays the games and writes JSON, CSV and HTML. Raises UserError: as `crossplay.play`, or
+    `out` does not end in .json."""
+    from azr_population.analysis.statistics import or_none
+    from azr_population.measuring.crossplay import play
     from azr_population.printable import csv_text
 
     out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     outcome = play(paths, every, tasks, samples, seed)
-    content, frame = to_json(outcome), solve_rates(outcome)
+    skill, constant, games = outcome.calibration()
+    slopes = outcome.slopes()
+    content = {
+        "teachers": [
+            {"member": member.label, "tasks": len(rates.T)}
+            for member, rates in zip(outcome.teachers, outcome.rates, strict=True)
+        ],
+        "students": [{"member": member.label} for member in outcome.students],
+        "proposed": outcome.proposed,
+        "solve_rates": [[or_none(value) for value in row] for row in outcome.matrix],
+        "brier": {"trueskill": or_none(skill), "constant": or_none(constant), "games": games},
+        # Of the run itself where it is alone: what recipes read.
+        "slopes": next(iter(slopes.values())) if len(slopes) == 1 else slopes,
+    }
+    frame, text = solve_rates(outcome), sentences(outcome)
     rates = frame["solve_rate"].map(lambda rate: "" if math.isnan(rate) else f"{rate:.6g}")
     table = frame.assign(solve_rate=rates)[["teacher", "student", "tasks", "solve_rate"]]
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), csv_text(list(table), table.values.tolist()))
-        write_atomically(out.with_suffix(".html"), page(outcome, frame))
-    print("\n".join([*sentences(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
+        write_atomically(out.with_suffix(".html"), page(outcome, frame, text))
+    print("\n".join([*text, f"{out}, the matrix in {out.with_suffix('.html')}"]))
 
 
-def to_json(outcome: CrossPlay) -> dict[str, Any]:
-    """Everything, as plain data; what is not known is null."""
-    from azr_population.analysis.statistics import or_none
-
-    difficulty, ability = outcome.rasch
-    skill, constant, games = outcome.calibration()
-    slopes = outcome.slopes()
-    return {
-        "teachers": [
-            {"member": member.label, "tasks": int(n), "difficulty": or_none(value)}
-            for member, n, value in zip(outcome.teachers, outcome.tasks, difficulty, strict=True)
-        ],
-        "students": [
-            {"member": member.label, "ability": or_none(value)}
-            for member, value in zip(outcome.students, ability, strict=True)
-        ],
-        "proposed": outcome.proposed,
-        "solve_rates": [[or_none(value) for value in row] for row in outcome.matrix],
-        "residuals": or_none(outcome.residuals()),
-        "cycles": or_none(outcome.cycles()),
-        "brier": {"trueskill": or_none(skill), "constant": or_none(constant), "games": games},
-        # Of the run itself where it is alone: what recipes read.
-        "slopes": next(iter(slopes.values())) if len(slopes) == 1 else slopes,
-    }
-
-
-def page(outcome: CrossPlay, frame: pd.DataFrame) -> str:
+def page(outcome: CrossPlay, frame: pd.DataFrame, text: Sequence[str]) -> str:
     """One HTML file: the matrix of solve rates as a heat map, and the sentences."""
     from azr_population.analysis import charts, html
 
@@ -95,12 +84,9 @@ def page(outcome: CrossPlay, frame: pd.DataFrame) -> str:
         "Percent of a teacher's valid tasks (row) that a student (column) solves, by the step at "
         "which each was stored. Point at a cell for its interval and the number of tasks."
     )
-    return html.page(
-        "crossplay.html.j2",
-        f"Cross-play of {', '.join(runs)}",
-        matrix=html.embed(chart, "Solve rates", note, "natural"),
-        sentences=sentences(outcome),
-    )
+    matrix = html.embed(chart, "Solve rates", note, "natural")
+    title = f"Cross-play of {', '.join(runs)}"
+    return html.page("crossplay.html.j2", title, matrix=matrix, sentences=text)
 
 
 def solve_rates(outcome: CrossPlay) -> pd.DataFrame:
@@ -108,15 +94,15 @@ def solve_rates(outcome: CrossPlay) -> pd.DataFrame:
     95% interval over tasks (`low`, `high`); no rate without tasks."""
     from azr_population.analysis.statistics import interval
 
-    lines = []
+    lines: list[dict[str, Any]] = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
-        for place, student in enumerate(outcome.students):
-            solved = rates[place] if rates.size else rates.ravel()
+        for student, solved in zip(outcome.students, rates, strict=True):
             test = interval(solved.tolist())
-            figures = (len(solved), test.mean, test.low, test.high)
-            lines.append((teacher.label, student.label, *figures))
-    columns = ["teacher", "student", "tasks", "solve_rate", "low", "high"]
-    frame = pd.DataFrame(lines, columns=columns)
+            lines.append(
+                {"teacher": teacher.label, "student": student.label, "tasks": len(solved)}
+                | {"solve_rate": test.mean, "low": test.low, "high": test.high}
+            )
+    frame = pd.DataFrame(lines)
     return frame.assign(low=frame["low"].clip(0.0, 1.0), high=frame["high"].clip(0.0, 1.0))
 
 
@@ -128,15 +114,15 @@ def sentences(outcome: CrossPlay) -> list[str]:
         f"{len(outcome.teachers)} teachers of {outcome.proposed} proposals each, "
         f"{len(outcome.students)} students"
     ]
-    for moved in outcome.changes():
-        change = interval_text(moved.share, percent=True, signed=True)
+    share = {
+        "student": "of the earliest teachers' tasks solved",
+        "teacher": "of their tasks left unsolved by the earliest students",
+    }
+    for moved in outcome.changes().itertuples():
+        change = interval_text(moved.change, percent=True, signed=True)
         text.append(
             f"{moved.run}: {moved.role}s of step {moved.last} against those of step {moved.first}: "
-            + (
-                f"{change} of the earliest teachers' tasks solved"
-                if moved.role == "student"
-                else f"{change} of their tasks left unsolved by the earliest students"
-            )
+            f"{change} {share[moved.role]}"
         )
     skill, constant, games = outcome.calibration()
     if games:
@@ -144,12 +130,5 @@ def sentences(outcome: CrossPlay) -> list[str]:
         text.append(
             f"TrueSkill predicted {games} games {way} than a constant: Brier score {skill:.3f} "
             f"against {constant:.3f} (0 is perfect)"
-        )
-    if not math.isnan(cycles := outcome.cycles()):
-        text.append(f"Rock-paper-scissors: {cycles:.1%} of quadruples")
-    if not math.isnan(residual := outcome.residuals()):
-        text.append(
-            f"one skill per member leaves a residual of {residual:.2f} standard errors "
-            "(1 is chance)"
         )
     return text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
+from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
@@ -14,9 +15,10 @@ from azr_population.files import check_name
 from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
+from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import steps
-from azr_population.runs.records import last_step, lines_of, metrics_of_members, number
+from azr_population.runs.records import last_step, lines_of, metrics_of_members, number, role_of
 from azr_population.weights.peft_folder import load_adapter
 
 
@@ -34,19 +36,14 @@ class StoredMember:
     """As recorded at that step; the single agent has none."""
 
     @property
-    def role(self) -> Role:
-        """What it does."""
-        return Role(self.name.partition("_")[0])
-
-    @property
     def solves(self) -> bool:
         """Whether it is a student, or the single agent."""
-        return self.role is not Role.TEACHER
+        return role_of(self.name) != "teacher"
 
     @property
     def proposes(self) -> bool:
         """Whether it is a teacher, or the single agent."""
-        return self.role is not Role.STUDENT
+        return role_of(self.name) != "student"
 
     @property
     def label(self) -> str:
@@ -56,7 +53,7 @@ class StoredMember:
     def load(self, engine: TextEngine) -> Member:
         """Puts the member into the engine's only slot."""
         engine.write(0, load_adapter(self.folder))
-        return Member(self.name, self.role, 0)
+        return Member(self.name, Role(role_of(self.name)), 0)
 
 
 MOST = 8
@@ -68,22 +65,17 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
     `every` (0: none; None: those that there are, `MOST` evenly spread ones of more), oldest first.
     Raises UserError: there are none."""
     run.refuse_results_only()
-    end = last_step(run)
     stored = steps(run.snapshots)
     if every is None:
         apart = max(1.0, (len(stored) - 1) / (MOST - 1))
-        places_used = {round(apart * place) for place in range(MOST)}
-        places = {step: path for place, (step, path) in enumerate(stored) if place in places_used}
+        chosen = {round(apart * place) for place in range(MOST)}
+        places = {step: path for place, (step, path) in enumerate(stored) if place in chosen}
     else:
         places = {step: path for step, path in stored if every and step % every == 0}
     if every and not places:
-        have = (
-            f"but of steps {', '.join(str(step) for step, _ in stored)}"
-            if stored
-            else ("and none at all; a run stores them by run.snapshot_every=N")
-        )
-        raise UserError(f"{run.path} has no snapshot at a multiple of {every}, {have}")
-    places.setdefault(end, run.members)
+        have = ", ".join(str(step) for step, _ in stored) or "none; they need run.snapshot_every=N"
+        raise UserError(f"{run.path} has no snapshot at a multiple of {every}; of steps: {have}")
+    places.setdefault(last_step(run), run.members)
     members = [
         _stored(run, step, folder)
         for step, place in sorted(places.items())
@@ -97,7 +89,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
 
 def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
     name = check_name(folder.name)
-    line = next((line_at for line_at in lines_of(run) if line_at["step"] == step), {})
+    line = next((line for line in lines_of(run) if line["step"] == step), {})
     figures = metrics_of_members(line).get(name, {})
     mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))
     rating = Rating(mu, sigma) if mu is not None and sigma is not None else None
@@ -105,13 +97,14 @@ def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
 
 
 @contextmanager
-def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
-    """An engine with one slot, the bare base in it, on the base that the run was played on. Raises
-    UserError: that base is not there, or is another one."""
+def tools_for(config: Config, run: RunDirectory) -> Iterator[StepContext]:
+    """Domain, format, referee, and an engine with one slot, the bare base in it, on the base that
+    the run was played on. Raises UserError: that base is not there, or is another one."""
     run.check_base(fingerprint(base_of(config.base)))
     config.population.teachers = config.population.students = 0
-    with open_engine(config) as engine:
-        yield engine
+    domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
+    with open_referee(config.referee) as referee, open_engine(config) as engine:
+        yield StepContext(engine, referee, domain, format)
 
 
 def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:

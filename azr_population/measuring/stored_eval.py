@@ -9,21 +9,22 @@ from typing import Any
 import pandas as pd
 
 from azr_population.analysis.statistics import (
+    NOTHING,
     Estimate,
     compare,
     interval,
     interval_text,
     or_none,
 )
-from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
-from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
+from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
 from azr_population.method.held_out_eval import EvalScores, held_out_eval
 from azr_population.method.members import Member, Role
-from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.heartbeat import spinner
 from azr_population.runs import RunDirectory
+
+_GAIN = ("gain", "gain_low", "gain_high")
 
 
 def evaluate_stored(
@@ -39,13 +40,8 @@ def evaluate_stored(
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [member for member in stored_members(folder, every) if member.solves]
-    held_out, format = held_out_eval(config.eval, config.task), format_of(config.task, config.base)
-    with (
-        spinner("eval") as begin,
-        open_referee(config.referee) as referee,
-        engine_for(config, folder) as engine,
-    ):
-        tools = StepContext(engine, referee, find_domain(config.task.domain), format)
+    held_out = held_out_eval(config.eval, config.task)
+    with spinner("eval") as begin, tools_for(config, folder) as tools:
 
         def evaluate(member: Member, step: int) -> EvalScores:
             begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
@@ -53,13 +49,14 @@ def evaluate_stored(
 
         base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
         rows = [_row(None, base, None)]
-        rows += [_row(one, evaluate(one.load(engine), one.step), base) for one in members]
+        rows += [_row(one, evaluate(one.load(tools.engine), one.step), base) for one in members]
+        exact = [tools.format.gold_answer(task) is not None for task in held_out.tasks]
     return {
         "run": str(folder.path),
         "seed": config.eval.seed,
         "attempts": config.eval.samples,
         "types": [str(task.type) for task in held_out.tasks],
-        "exact": [format.gold_answer(task) is not None for task in held_out.tasks],
+        "exact": exact,
         "members": rows,
     }
 
@@ -69,7 +66,7 @@ def _row(
 ) -> dict[str, Any]:
     """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
     with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
-    mean, gain = interval(scores.greedy), Estimate(math.nan, math.nan, math.nan, (0,))
+    mean, gain = interval(scores.greedy), NOTHING
     if base:
         gain = compare(scores.greedy, base.greedy, paired=True, permute=False)
     rating = stored.rating if stored else None
@@ -77,9 +74,7 @@ def _row(
         "step": stored.step if stored else None,
         "member": stored.name if stored else "base",
         **{key: or_none(getattr(mean, key)) for key in ("mean", "low", "high")},
-        "gain": or_none(gain.mean),
-        "gain_low": or_none(gain.low),
-        "gain_high": or_none(gain.high),
+        **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
         "mu": rating.mu if rating else None,
         "sigma": rating.sigma if rating else None,
         "scores": [round(score, 6) for score in scores.greedy],
@@ -118,7 +113,7 @@ def print_table(content: Mapping[str, Any]) -> None:
             "" if row["step"] is None else str(row["step"]),
             row["member"],
             text(row, ("mean", "low", "high"), signed=False),
-            text(row, ("gain", "gain_low", "gain_high"), signed=True),
+            text(row, _GAIN, signed=True),
             "" if row["mu"] is None else f"{row['mu']:.1f}",
         )
     console = Console(highlight=False, soft_wrap=True)

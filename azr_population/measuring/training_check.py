@@ -13,16 +13,16 @@ show a difference. If only the second fails, self-play does not find what there 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import pandas as pd
 import torch
 
-from azr_population.analysis.statistics import Estimate, interval
+from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.bases.nano.eval_tasks import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
@@ -78,29 +78,19 @@ def training_check(
 ) -> dict[str, Gains]:
     """Runs both arms on code_o on the base at `path`, `jobs` runs at a time; `tasks` is the size of
     the eval."""
-    arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in TARGETS}
+    jobs_of = [(arm, path, seed, steps, tasks) for arm in TARGETS for seed in seeds]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        plays = {arm: [pool.submit(_before_and_after, *job) for job in arms[arm]] for arm in arms}
-        scores = {arm: [play.result() for play in plays[arm]] for arm in arms}
+        scores = list(pool.map(_before_and_after, *zip(*jobs_of, strict=True)))
+    parts = {arm: scores[i * len(seeds) :][: len(seeds)] for i, arm in enumerate(TARGETS)}
     return {
         arm: Gains(before=pairs[0][0], after=tuple(after for _, after in pairs))
-        for arm, pairs in scores.items()
+        for arm, pairs in parts.items()
     }
 
 
 def _before_and_after(
     arm: str, path: str | Path, seed: int, steps: int, tasks: int
 ) -> tuple[Scores, Scores]:
-    with _opened(path, seed, steps, tasks) as (game, held_out):
-        before = _score(game, held_out)
-        (_learn_right_answers if arm == "supervised" else _play)(game, steps)
-        return before, _score(game, held_out)
-
-
-@contextmanager
-def _opened(
-    path: str | Path, seed: int, steps: int, tasks: int
-) -> Iterator[tuple[SelfPlay, HeldOutEval]]:
     config = load_config(
         [
             "population=1t1s",
@@ -114,17 +104,17 @@ def _opened(
         ]
     )
     held_out = held_out_eval(config.eval, config.task)
+    domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
     torch.set_num_threads(config.engine.threads)
     with open_referee(config.referee) as referee, open_engine(config) as engine:
-        tools = StepContext(
-            engine, referee, find_domain(config.task.domain), format_of(config.task, config.base)
-        )
-        yield SelfPlay(config, tools, held_out.tasks), held_out
-
-
-def _play(game: SelfPlay, steps: int) -> None:
-    for _ in range(steps):
-        game.play_step()
+        game = SelfPlay(config, StepContext(engine, referee, domain, format), held_out.tasks)
+        before = _score(game, held_out)
+        if arm == "supervised":
+            _learn_right_answers(game, steps)
+        else:
+            for _ in range(steps):
+                game.play_step()
+        return before, _score(game, held_out)
 
 
 def _learn_right_answers(game: SelfPlay, steps: int) -> None:
@@ -132,10 +122,9 @@ def _learn_right_answers(game: SelfPlay, steps: int) -> None:
     grammar = TailGrammar(rng)
     budget = game.config.population
     (student,) = game.population.roster.students
+    shares = (CORE_SHARE, *[(1 - CORE_SHARE) / 3] * 3)
     for _ in range(steps):
-        strata = rng.choices(
-            (CORE, *BANDS), (CORE_SHARE, *[(1 - CORE_SHARE) / 3] * 3), k=budget.batch_size
-        )
+        strata = rng.choices((CORE, *BANDS), shares, k=budget.batch_size)
         tasks = [
             draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60)
             for stratum in strata
@@ -165,12 +154,10 @@ def right_answers(
 def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     (student,) = game.population.roster.students
     scores = held_out.greedy(game.context, student)
-    parts: dict[str, list[float]] = {WHOLE: [], TAIL: []}
-    for stratum, score in zip(held_out.strata, scores, strict=True):
-        names = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]
-        for part in names:
-            parts.setdefault(part, []).append(score)
-    return {part: sum(values) / len(values) for part, values in parts.items()}
+    frame = pd.DataFrame({"stratum": held_out.strata, "score": scores})
+    tail = frame.loc[frame["stratum"].isin(BANDS), "score"].mean()
+    by_stratum = frame.groupby("stratum", sort=False)["score"].mean().to_dict()
+    return {WHOLE: frame["score"].mean(), TAIL: tail, **by_stratum}
 
 
 def print_training_check(gains_by_arm: Mapping[str, Gains]) -> bool:
@@ -188,7 +175,7 @@ def print_training_check(gains_by_arm: Mapping[str, Gains]) -> bool:
         cells = []
         for arm, gains in gains_by_arm.items():
             gain, least = gains.gain(part), TARGETS[arm].get(part)
-            text = f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
+            text = interval_text(gain, percent=True, signed=True)
             if least is not None:
                 text += f", target {100 * least:+.0f}"
                 text = text if gain.mean >= least else f"[red]{text}[/red]"

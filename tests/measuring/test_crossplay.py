@@ -26,30 +26,6 @@ def outcome_of(rates, teachers=(10, 20), students=(10, 20)):
     )
 
 
-def sampled(probability, tasks=4000, seed=1):
-    """Solve rates of 0 and 1 with these chances, [S, tasks]."""
-    draws = np.random.default_rng(seed).random((len(probability), tasks))
-    return (draws < np.array(probability)[:, None]).astype(float)
-
-
-def test_ratings_are_those_that_made_the_rates():
-    difficulty, ability = np.array([-1.0, 0.0, 2.0]), np.array([-0.5, 0.5])
-    chance = 1 / (1 + np.exp(difficulty[:, None] - ability))
-    outcome = outcome_of([sampled(row, seed=n) for n, row in enumerate(chance)], (1, 2, 3))
-    ours = outcome.rasch
-    assert ours[0] == pytest.approx(difficulty, abs=0.1)
-    assert ours[1] == pytest.approx(ability, abs=0.1)
-    assert outcome.residuals() < 2 and outcome.cycles() == 0
-
-
-def test_an_order_that_turns_round_is_no_rating():
-    outcome = outcome_of([sampled([0.9, 0.1]), sampled([0.1, 0.9], seed=2)])
-    assert outcome.cycles() == 1.0 and outcome.residuals() > 20
-    # Within noise nothing turns.
-    few = outcome_of([sampled([0.5, 0.5], 8), sampled([0.5, 0.5], 8, seed=2)])
-    assert few.cycles() == 0
-
-
 def test_slopes_are_against_the_earliest_of_the_other_side():
     rates = [np.tile([[0.2], [0.3]], 10), np.tile([[0.1], [0.25]], 10)]
     slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()["run"]
@@ -71,6 +47,7 @@ def test_calibration_is_of_those_that_were_rated_at_one_step():
 
 
 def test_a_teacher_without_a_valid_task_is_left_out():
-    outcome = outcome_of([sampled([0.5, 0.7]), np.zeros((2, 0))])
-    assert math.isnan(outcome.rasch[0][1]) and math.isfinite(outcome.rasch[0][0])
-    assert np.isnan(outcome.matrix[1]).all() and math.isfinite(outcome.residuals())
+    rates = [np.tile([[0.2], [0.3]], 10), np.zeros((2, 0))]
+    outcome = outcome_of(rates, (50, 100), (50, 100))
+    assert np.isnan(outcome.matrix[1]).all()
+    assert list(outcome.slopes()["run"]) == ["student"]

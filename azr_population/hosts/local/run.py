@@ -41,7 +41,7 @@ from azr_population.method.past_opponents import PastOpponents
 from azr_population.method.replacement import MEASURED
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, format_of, open_referee
-from azr_population.pages.console.stopping import stop_requests
+from azr_population.pages.console.heartbeat import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_start, show_step
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory

@@ -1,4 +1,4 @@
-"""What is being done and since when, printed while something takes long."""
+"""What is being done and since when, printed while something takes long; and signals to stop."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -44,13 +44,37 @@ def heartbeat(beat: Callable[[], None], seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
-def moving(words: str) -> Table:
-    """Words and a bar that moves while it is redrawn."""
+@contextmanager
+def stop_requests(received: list[int], notify: Callable[[], None]) -> Iterator[None]:
+    """Adds each SIGINT, SIGTERM and SIGHUP to `received` and calls `notify`."""
+
+    def receive(number: int, frame: Any) -> None:
+        received.append(number)
+        # One that comes while a line is being written cannot write another.
+        with suppress(RuntimeError):
+            notify()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, receive) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def beside(words: Text, bar: ProgressBar) -> Table:
+    """Words and a bar that takes the rest of the line."""
     row = Table.grid(padding=(0, 1), expand=True)
     row.add_column(no_wrap=True)
     row.add_column(ratio=1)
-    row.add_row(Text(words), ProgressBar(pulse=True, animation_time=time.monotonic()))
+    row.add_row(words, bar)
     return row
+
+
+def moving(words: str) -> Table:
+    """Words and a bar that moves while it is redrawn."""
+    return beside(Text(words), ProgressBar(pulse=True, animation_time=time.monotonic()))
 
 
 @contextmanager
@@ -59,28 +83,25 @@ def spinner(title: str, console: Console | None = None) -> Iterator[Callable[[st
     and a moving bar in a terminal, elsewhere as a line a minute; both on standard error."""
     console = console or Console(file=sys.stderr)
     began, current = time.monotonic(), ""
-
-    def words() -> str:
-        so_far = duration(time.monotonic() - began)
-        return f"{title}: {current}, {so_far} so far" if current else f"{title}: {so_far} so far"
-
-    def say() -> None:
-        console.print(words(), markup=False, highlight=False, soft_wrap=True)
-
     live = Live(console=console, auto_refresh=False, transient=True)
 
-    def redraw() -> None:
-        live.update(Group(moving(words())), refresh=True)
+    def say() -> None:
+        what = f"{current}, " if current else ""
+        words = f"{title}: {what}{duration(time.monotonic() - began)} so far"
+        if console.is_terminal:
+            live.update(moving(words), refresh=True)
+        else:
+            console.print(words, markup=False, highlight=False, soft_wrap=True)
 
     def begin(what: str) -> None:
         nonlocal current
         current = what
         if console.is_terminal:
-            redraw()
+            say()
 
     if not console.is_terminal:
         with heartbeat(say, ELSEWHERE):
             yield begin
         return
-    with live, heartbeat(redraw, IN_A_TERMINAL):
+    with live, heartbeat(say, IN_A_TERMINAL):
         yield begin

@@ -1,8 +1,6 @@
 """Progress as tables that are redrawn in a terminal."""
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import Mapping
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -10,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from azr_population.pages.console.heartbeat import IN_A_TERMINAL, heartbeat, moving
+from azr_population.pages.console.heartbeat import IN_A_TERMINAL, beside, moving
 from azr_population.pages.console.lines import (
     ROLE_COLUMNS,
     end_lines,
@@ -19,11 +17,10 @@ from azr_population.pages.console.lines import (
     origin,
     replacement_line,
 )
-from azr_population.pages.console.time_left import TimeLeft
+from azr_population.pages.console.view import View
 from azr_population.runs.records import (
     Record,
     conservative,
-    metrics_of_members,
     metrics_of_roles,
     rating,
     role_of,
@@ -35,7 +32,7 @@ SIDE_BY_SIDE = 76
 """Terminal width from which the two sub-populations are shown side by side."""
 
 
-class LiveView:
+class LiveView(View):
     """Matches and replacements scroll by above a table of progress, roles and ratings.
 
     It redraws on events and by a timer, and has no thread: the referee forks workers, and a fork
@@ -43,92 +40,75 @@ class LiveView:
     """
 
     def __init__(self, console: Console) -> None:
+        super().__init__()
         self._console = console
         self._live = Live(console=console, auto_refresh=False)
-        self._time = TimeLeft(0, 0)
-        self._name = "run"
-        self._done = False
-        self._step: dict[str, Any] = {}
+        self._playing = True
+        self._step: Record = {}
         self._eval: Record | None = None
-        self._members: dict[str, Record] = {}
-        self._births: dict[str, Record] = {}
-        self._beats = ExitStack()
-        self._phase: Callable[[], str] = str
 
     def on_start(self, run: Record) -> None:
-        self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
-        self._name = run.get("name", "run")
-        self._members = {member["name"]: member for member in run.get("members", ())}
-        self._births = {row["child"]: row for row in run.get("lineage", ())}
-        self._print(Text(f"{self._name}, recorded in {run.get('dir', '?')}"))
-        self._phase = run.get("phase", str)
+        super().on_start(run)
+        self._print(f"{self.name}, recorded in {run.get('dir', '?')}")
         self._live.start()
         self._redraw()
-        self._beats.enter_context(heartbeat(self._redraw, IN_A_TERMINAL))
+        self._beat(self._redraw, IN_A_TERMINAL)
 
     def on_match(self, match: Record) -> None:
-        self._print(_coloured(match_line(match)))
+        self._print(match_line(match))
 
     def on_replacement(self, child: Record) -> None:
-        self._births[child["child"]] = child
-        self._print(_coloured(replacement_line(child), "bold yellow"))
+        super().on_replacement(child)
+        self._print(replacement_line(child), "bold yellow")
 
     def on_note(self, text: str) -> None:
-        self._print(_coloured(text, "bold"))
+        self._print(text, "bold")
 
     def on_step(self, step: Record) -> None:
-        self._time.tick(step)
-        self._step = dict(step)
+        super().on_step(step)
+        self._step = step
         self._eval = step if "eval/greedy" in step else self._eval
-        self._members = {
-            name: {**self._members.get(name, {}), **member}
-            for name, member in metrics_of_members(step).items()
-        }
         self._redraw()
 
     def on_end(self, result: Record) -> None:
-        self._beats.close()
-        self._done = True
+        super().on_end(result)
+        self._playing = False
         self._redraw()
         self._live.stop()
-        lines = end_lines(result, self._time.done, self._time.steps)
-        for i, line in enumerate(lines):
-            self._print(Text(line, style="bold red" if result.get("wrong") and i < 2 else ""))
+        for i, line in enumerate(end_lines(result, self.done, self.steps)):
+            style = "bold red" if result.get("wrong") and i < 2 else ""
+            self._console.print(Text(line, style), highlight=False)
 
-    def _print(self, line: Text) -> None:
-        self._console.print(line, highlight=False)
+    def _print(self, line: str, style: str = "") -> None:
+        """The line with members' names in the colour of their role; nothing in it is markup."""
+        text = Text(line, style)
+        for role, colour in ROLE_STYLE.items():
+            text.highlight_regex(rf"{role}_\d+", colour)
+        self._console.print(text, highlight=False)
 
     def _redraw(self) -> None:
         parts: list[RenderableType] = [Text(), self._header()]
-        if not self._done and self._time.done < self._time.steps:
-            parts.append(moving(self._time.in_step(self._phase())))
+        if self._playing and self.done < self.steps:
+            parts.append(moving(self.in_step))
         if roles := metrics_of_roles(self._step):
             parts.append(self._roles(roles))
-        if self._members:
+        if self.members:
             parts.append(self._ratings())
         self._live.update(Group(*parts), refresh=True)
 
     def _header(self) -> Table:
-        time = self._time
-        pace = show(time.per_step, "{:.1f} s/step")
-        words = f"{self._name}  step {time.done}/{time.steps}  {pace}  {time.left} left"
+        pace = show(self.per_step, "{:.1f} s/step")
+        words = f"{self.name}  step {self.done}/{self.steps}  {pace}  {self.left} left"
         if self._eval:
             words += f"  {eval_line(self._eval)}"
-        row = Table.grid(padding=(0, 1), expand=True)
-        row.add_column(no_wrap=True)
-        row.add_column(ratio=1)
-        row.add_row(
-            Text(words, style="bold"), ProgressBar(total=max(1, time.steps), completed=time.done)
-        )
-        return row
+        bar = ProgressBar(total=max(1, self.steps), completed=self.done)
+        return beside(Text(words, style="bold"), bar)
 
     def _roles(self, roles: Mapping[str, Record]) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("role", no_wrap=True)
         columns = [
-            column
-            for column in ROLE_COLUMNS
-            if any(column[1] in metrics for metrics in roles.values())
+            column for column in ROLE_COLUMNS if any(column[1] in of for of in roles.values())
         ]
         for heading, _, _ in columns:
             table.add_column(heading, justify="right", no_wrap=True)
@@ -138,7 +118,7 @@ class LiveView:
         return table
 
     def _ratings(self) -> RenderableType:
-        roles = list(dict.fromkeys(role_of(name) for name in self._members))
+        roles = list(dict.fromkeys(role_of(name) for name in self.members))
         tables = [self._sub_population(role) for role in roles]
         if len(tables) < 2 or self._console.width < SIDE_BY_SIDE:
             return Group(*tables)
@@ -151,25 +131,17 @@ class LiveView:
         room = 24 if self._console.width >= 120 else 14 if self._console.width >= 96 else 7
         table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("member", no_wrap=True)
-        table.add_column("mu ± sigma", justify="right", no_wrap=True)
-        table.add_column("mu-3s", justify="right", no_wrap=True)
-        table.add_column("gen", justify="right", no_wrap=True)
+        for heading in ("mu ± sigma", "mu-3s", "gen"):
+            table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("origin", no_wrap=True, overflow="ellipsis", max_width=room)
-        rows = [item for item in self._members.items() if role_of(item[0]) == role]
-        for name, member in sorted(rows, key=lambda item: -(conservative(item[1]) or 0.0)):
+        members = {name: of for name, of in self.members.items() if role_of(name) == role}
+        for name in sorted(members, key=lambda name: -(conservative(members[name]) or 0.0)):
+            member = members[name]
             table.add_row(
                 Text(name, style=ROLE_STYLE.get(role, "")),
                 rating(member),
                 show(conservative(member), "{:.1f}"),
                 str(member.get("generation", 0)),
-                Text(origin(self._births, name, self._time.done), style="dim"),
+                Text(origin(self.births, name, self.done), style="dim"),
             )
         return table
-
-
-def _coloured(line: str, style: str = "") -> Text:
-    """The line with members' names in the colour of their role; nothing in it is markup."""
-    text = Text(line, style=style)
-    for role, colour in ROLE_STYLE.items():
-        text.highlight_regex(rf"{role}_\d+", colour)
-    return text

@@ -1,9 +1,12 @@
 """Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
 
+import io
 import os
+import sys
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
 from rich.console import Console
 
@@ -17,8 +20,7 @@ from azr_population.pages.console.lines import (
     replacement_line,
     role_line,
 )
-from azr_population.pages.console.output import StandardOutput
-from azr_population.pages.console.time_left import TimeLeft
+from azr_population.printable import duration
 from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
@@ -29,35 +31,102 @@ from azr_population.runs.records import (
     show,
 )
 
+WINDOW = 10
+"""Steps whose mean duration estimates the time left."""
 
-class View(Protocol):
-    """What the training loop reports to. The arguments are the records that it also writes.
+
+class StandardOutput(Console):
+    """Standard output that raises when its reader is gone; rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich while it handles a BrokenPipeError."""
+        raise
+
+
+def plain_output() -> StandardOutput:
+    """Standard output that prints what it is given: no markup, and signs that a terminal does not
+    know are written out and do not end the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return StandardOutput(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+class View:
+    """What the training loop reports to; it knows how far the run is, and prints nothing. The
+    arguments are the records that the loop also writes.
 
     A view shows `-` for what a record lacks and never changes the run. `on_end` must be called
     however the loop ends, or the terminal may be left without a cursor.
     """
 
+    def __init__(self) -> None:
+        self.name, self.done, self.steps = "run", 0, 0
+        self.members: dict[str, Record] = {}
+        """Their metrics, as far as recorded."""
+        self.births: dict[str, Record] = {}
+        """The last birth of each member that was replaced."""
+        self._durations: deque[float] = deque(maxlen=WINDOW)
+        self._began = time.monotonic()
+        self._phase: Callable[[], str] = str
+        self._beats = ExitStack()
+
     def on_start(self, run: Record) -> None:
         """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played before, 0
         unless resumed), `phase` (a function: what is being done), `dir`, `members` (rows of
         `Roster.to_json`) and, if resumed, `lineage` (the replacements so far)."""
+        self.name = run.get("name", "run")
+        self.done, self.steps = run.get("step", 0), run.get("steps", 0)
+        self.members = {member["name"]: member for member in run.get("members", ())}
+        self.births = {row["child"]: row for row in run.get("lineage", ())}
+        self._phase = run.get("phase", str)
 
     def on_match(self, match: Record) -> None:
         """A rated match, as in matches.jsonl."""
 
     def on_replacement(self, child: Record) -> None:
         """A replaced member, as in lineage.jsonl."""
+        self.births[child["child"]] = child
 
     def on_note(self, text: str) -> None:
         """A message for the person watching, such as that the run is about to stop."""
 
     def on_step(self, step: Record) -> None:
         """The end of a step, as in metrics.jsonl."""
+        self.done = step["step"]
+        self._durations.append(step.get("time/step") or 0.0)
+        self._began = time.monotonic()
+        self.members = {
+            name: {**self.members.get(name, {}), **member}
+            for name, member in metrics_of_members(step).items()
+        }
 
     def on_end(self, result: Record) -> None:
         """After the last step, or when stopped: `status` (finished, interrupted, failed) and any of
         `wrong` (why there is no valid proposal), `changed` (sentences on what changed), `dir`,
         `members`, `report` (paths) and `resume` (the command to go on)."""
+        self._beats.close()
+
+    @property
+    def per_step(self) -> float | None:
+        """Seconds per step over the last `WINDOW`; None before the first step."""
+        return sum(self._durations) / len(self._durations) if self._durations else None
+
+    @property
+    def left(self) -> str:
+        """Time left as text, `?` before the first step."""
+        per_step = self.per_step
+        return "?" if per_step is None else duration(per_step * max(0, self.steps - self.done))
+
+    @property
+    def in_step(self) -> str:
+        """What is being done in the step at hand, and since when: `step 3: solve, 2:05 so far`."""
+        phase = self._phase()
+        name = f"{phase}, " if phase else ""
+        return f"step {self.done + 1}: {name}{duration(time.monotonic() - self._began)} so far"
+
+    def _beat(self, beat: Callable[[], None], seconds: float) -> None:
+        """Calls `beat` every so many seconds until the end."""
+        self._beats.enter_context(heartbeat(beat, seconds))
 
 
 VIEWS: Registry[Callable[[], View]] = Registry("run.console")
@@ -65,87 +134,69 @@ VIEWS: Registry[Callable[[], View]] = Registry("run.console")
 
 
 @VIEWS.register("plain", "for logs and pipes")
-class PlainView:
+class PlainView(View):
     """A line per event, for logs and pipes, and the ratings at the end."""
 
     def __init__(self, console: Console | None = None) -> None:
+        super().__init__()
         self._console = console or StandardOutput()
-        self._time = TimeLeft(0, 0)
-        self._births: dict[str, Record] = {}
-        self._members: Record = {}
-        self._beats = ExitStack()
 
     def on_start(self, run: Record) -> None:
-        self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
-        self._phase = run.get("phase", str)
-        self._beats.enter_context(heartbeat(self._say_phase, ELSEWHERE))
-        self._births = {row["child"]: row for row in run.get("lineage", ())}
-        self._say(
-            f"{run.get('name', 'run')}: {len(run.get('members', ()))} members, steps "
-            f"{self._time.done + 1} to {self._time.steps}, recorded in {run.get('dir', '?')}"
+        super().on_start(run)
+        self._beat(lambda: self.on_note(f"  {self.in_step}"), ELSEWHERE)
+        self.on_note(
+            f"{self.name}: {len(self.members)} members, steps {self.done + 1} to {self.steps}, "
+            f"recorded in {run.get('dir', '?')}"
         )
 
     def on_match(self, match: Record) -> None:
-        self._say(f"  {match_line(match)}")
+        self.on_note(f"  {match_line(match)}")
 
     def on_replacement(self, child: Record) -> None:
-        self._births[child["child"]] = child
-        self._say(f"  {replacement_line(child)}")
+        super().on_replacement(child)
+        self.on_note(f"  {replacement_line(child)}")
 
     def on_note(self, text: str) -> None:
-        self._say(text)
+        # soft_wrap keeps an event on one line, whatever width a log claims to have.
+        self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def on_step(self, step: Record) -> None:
-        self._time.tick(step)
-        self._members = metrics_of_members(step)
+        super().on_step(step)
         parts = [
-            f"step {step['step']}/{self._time.steps}",
-            f"{show(step.get('time/step'), '{:.1f}')} s, {self._time.left} left",
+            f"step {self.done}/{self.steps}",
+            f"{show(step.get('time/step'), '{:.1f}')} s, {self.left} left",
             *(role_line(role, metrics) for role, metrics in metrics_of_roles(step).items()),
+            *([eval_line(step)] if "eval/greedy" in step else []),
         ]
-        if "eval/greedy" in step:
-            parts.append(eval_line(step))
-        self._say(" | ".join(parts))
-
-    def _say_phase(self) -> None:
-        self._say(f"  {self._time.in_step(self._phase())}")
+        self.on_note(" | ".join(parts))
 
     def on_end(self, result: Record) -> None:
-        self._beats.close()
-        for name, member in self._members.items():
-            if member.get("mu") is not None:
-                self._say(
+        super().on_end(result)
+        for name, member in self.members.items():
+            if self._durations and member.get("mu") is not None:
+                self.on_note(
                     f"{name:<10} mu {member['mu']:5.1f}  sigma {member['sigma']:4.1f}  "
                     f"mu - 3 sigma {conservative(member):5.1f}  "
                     f"generation {member.get('generation', 0)} "
-                    f"{origin(self._births, name, self._time.done)}"
+                    f"{origin(self.births, name, self.done)}"
                 )
-        for line in end_lines(result, self._time.done, self._time.steps):
-            self._say(line)
-
-    def _say(self, line: str) -> None:
-        # soft_wrap keeps an event on one line, whatever width a log claims to have.
-        self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        for line in end_lines(result, self.done, self.steps):
+            self.on_note(line)
 
 
 @VIEWS.register("lines", "for the log of a program that has lines of its own, such as AZR's")
-class StepLines:
+class StepLines(View):
     """A line per event, each with its step; nothing at the start and the end."""
 
-    _step = 0
-
-    def on_start(self, run: Record) -> None:
-        self._step = run.get("step", 0)
-
     def on_match(self, match: Record) -> None:
-        self._step = match["step"]
+        self.done = match["step"]
         self.on_note(match_line(match))
 
     def on_replacement(self, child: Record) -> None:
         self.on_note(replacement_line(child))
 
     def on_note(self, text: str) -> None:
-        print(f"population step {self._step}: {text}", flush=True)
+        print(f"population step {self.done}: {text}", flush=True)
 
     def on_step(self, step: Record) -> None:
         for role, figures in metrics_of_roles(step).items():
@@ -198,18 +249,16 @@ def show_step(
 
 
 @VIEWS.register("live", "tables in a terminal")
-def live() -> View:
+def live(console: Console | None = None) -> View:
     """Redrawn tables, whatever the output is."""
     from azr_population.pages.console.live import LiveView
 
-    return LiveView(StandardOutput())
+    return LiveView(console or StandardOutput())
 
 
 @VIEWS.register("auto", "live in a terminal, plain elsewhere")
 def view_for(console: Console | None = None) -> View:
     """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
-    from azr_population.pages.console.live import LiveView
-
     console = console or StandardOutput()
-    live = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
-    return LiveView(console) if live else PlainView(console)
+    redraws = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
+    return live(console) if redraws else PlainView(console)

@@ -6,8 +6,7 @@ from rich.console import Console
 from azr_population.analysis.html import figure
 from azr_population.pages.console.lines import match_line, origin
 from azr_population.pages.console.live import LiveView
-from azr_population.pages.console.time_left import TimeLeft
-from azr_population.pages.console.view import PlainView, view_for
+from azr_population.pages.console.view import PlainView, View, view_for
 from azr_population.printable import duration
 from azr_population.runs.records import number, show
 
@@ -59,11 +58,12 @@ def test_what_is_no_number_shows_as_missing(value):
 
 
 def test_time_left_follows_the_last_steps():
-    clock = TimeLeft(done=0, steps=10, window=2)
-    assert clock.left == "?"
-    for step, seconds in ((1, 100.0), (2, 10.0), (3, 20.0)):
-        clock.tick({"step": step, "time/step": seconds})
-    assert clock.left == duration(15.0 * 7)
+    view = View()
+    view.on_start({"steps": 20})
+    assert view.left == "?"
+    for step in range(1, 13):
+        view.on_step({"step": step, "time/step": 100.0 if step < 3 else 15.0})
+    assert view.left == duration(15.0 * 8)
 
 
 def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run):

@@ -75,9 +75,9 @@ def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     run = write(line(2), line(4))
     message = refused(capsys, "show", run, "--member", "techer_0")
     assert "techer_0" in message and "teacher_0" in message
-    assert "--step 3: " in refused(capsys, "show", run, "--step", 3)
+    assert "--step 3 " in refused(capsys, "show", run, "--step", 3)
     assert "--limit" in refused(capsys, "show", run, "--limit", -1)
-    assert "--type code_x: " in refused(capsys, "show", run, "--type", "code_x")
+    assert "--type code_x " in refused(capsys, "show", run, "--type", "code_x")
     (run / "completions.jsonl").unlink()
     message = refused(capsys, "show", run)
     assert "completions.jsonl" in message

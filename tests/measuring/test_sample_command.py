@@ -1,6 +1,5 @@
-"""`azr-population sample` on the nano base, as typed and as piped."""
+"""`azr-population sample` on the nano base."""
 
-import io
 import json
 import re
 import shutil
@@ -96,41 +95,6 @@ def test_a_task_of_ones_own_is_graded(run, capsys, tmp_path):
     assert "<SI>" in text and "solves code_i" in text
 
 
-def test_a_conversation_goes_on_after_a_mistake(run, capsys, monkeypatch):
-    lines = """\
-/nonsense
-/propose code_x
-/solve
-def f(a): return b
-/input 1
-/end
-/solve code_o
-def f(a):
-    return a + 1
-/end
-/solve
-def f(a):
-    return a + 1
-/input 3
-/end
-<SO>def f(a):\\
-    return 5<in>1<out>
-/help
-/quit
-/propose
-"""
-    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    text = played(capsys, run, "teacher_0", "--temperature", 0)
-    expected = (
-        *("/nonsense", "code_x"),
-        "code_o task (error)",
-        "<SO> def f(a):\n        return a + 1\n    <in> 3",
-        "<SO> def f(a):\n        return 5\n    <in> 1",
-    )
-    places = [text.index(words) for words in expected]
-    assert places == sorted(places) and "proposes" not in text
-
-
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
@@ -141,8 +105,11 @@ def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
 def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
     message = refused(capsys, "sample", run, "techer_0", "--prompt", "x")
     assert "techer_0" in message and "teacher_0" in message
-    assert "student_0" in refused(capsys, "sample", run)
-    assert str(tmp_path / "none") in refused(capsys, "sample", tmp_path / "none", "x")
+    assert "student_0" in refused(capsys, "sample", run, "--prompt", "x")
+    assert "--propose" in refused(capsys, "sample", run, "teacher_0")
+    assert str(tmp_path / "none") in refused(
+        capsys, "sample", tmp_path / "none", "x", "--prompt", "x"
+    )
     long = refused(capsys, "sample", run, "teacher_0", "--prompt", "a b " * 600)
     assert "teacher_0" in long and "511" in long
     assert "--samples" in refused(capsys, "sample", run, "teacher_0", "--samples", 0)

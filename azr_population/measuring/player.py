@@ -1,5 +1,6 @@
 """One member that can be asked by hand, with the referee beside it."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.evals.targets import EvalTarget, find_targets, load_rollout
 from azr_population.method.step_context import open_referee
-from azr_population.pages.show.select import no_member
+from azr_population.pages.console.view import plain_output
+from azr_population.pages.show import card, not_there
+from azr_population.printable import printable
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import meaning
@@ -38,7 +41,7 @@ class SamplingOptions:
     seed: int = 1
 
 
-@dataclass
+@dataclass(frozen=True)
 class Player:
     """A member in slot 0 of an engine. What it writes comes back as records like those of
     `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
@@ -52,8 +55,6 @@ class Player:
     referee: Referee
     config: Config
     how: SamplingOptions
-    asked: int = 0
-    """Calls so far: each draws other random numbers."""
 
     def ask(self, prompt: str) -> list[Record]:
         """Completions of any prompt. One that asks for a proposal is judged as one."""
@@ -65,13 +66,11 @@ class Player:
 
     def propose(self, type: str) -> list[Record]:
         """Proposals of this type, judged as in a run."""
-        limit = self.format.max_new_tokens(type, "propose")
         prompt = self.format.propose_prompt(type)
+        fields = {"type": type, "phase": "propose"}
         return [
-            self._record(
-                prompt, completion, type=type, phase="propose", **self._judged(type, completion)
-            )
-            for completion in self._generate(prompt, limit)
+            self._record(prompt, completion, **fields, **self._judged(type, completion))
+            for completion in self._generate(prompt, self.format.max_new_tokens(type, "propose"))
         ]
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
@@ -83,13 +82,11 @@ class Player:
         task = self.domain.asked_by_hand(proposal, self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
-        limit = self.format.max_new_tokens(type, "solve")
         prompt = self.format.solve_prompt(task)
+        fields = {"type": type, "phase": "solve"}
         return [
-            self._record(
-                prompt, completion, type=type, phase="solve", **self._graded(task, completion)
-            )
-            for completion in self._generate(prompt, limit)
+            self._record(prompt, completion, **fields, **self._graded(task, completion))
+            for completion in self._generate(prompt, self.format.max_new_tokens(type, "solve"))
         ]
 
     def _judged(self, type: str, completion: Completion) -> Record:
@@ -104,14 +101,13 @@ class Player:
 
     def _graded(self, task: Task, completion: Completion) -> Record:
         answer = read_answer(self.format, task.type, completion)
-        right_answer = self.domain.answer(task)
-        right = {"right": right_answer} if right_answer else {}
-        if answer is None:
-            return {"verdict": "failed", "reason": "unparsable", **right}
-        (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
+        solved, reason = False, "unparsable"
+        if answer is not None:
+            (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
         if solved:
             return {"verdict": "solved", "reason": reason}
-        return {"verdict": "failed", "reason": reason, **right}
+        right = self.domain.answer(task)
+        return {"verdict": "failed", "reason": reason, **({"right": right} if right else {})}
 
     def _generate(self, prompt: str, limit: int) -> list[Completion]:
         (ids,) = self.engine.encode([prompt])
@@ -123,10 +119,7 @@ class Player:
             )
         how = self.how
         sampling = Sampling(min(how.max_tokens or limit, room), how.temperature, n=how.samples)
-        self.asked += 1
-        (completions,) = self.engine.generate(
-            [prompt], [0], sampling, how.seed * 1_000_003 + self.asked
-        )
+        (completions,) = self.engine.generate([prompt], [0], sampling, how.seed * 1_000_003 + 1)
         return completions
 
     def _record(self, prompt: str, completion: Completion, **fields: Any) -> Record:
@@ -140,6 +133,25 @@ class Player:
             "prompt": prompt,
             "completion": completion.text,
         }
+
+
+def task_type(player: Player, name: str | None = None) -> str:
+    """The type of that name, or the domain's first. Raises UserError: there is none."""
+    types = list(player.domain.types)
+    if name is not None and name not in types:
+        names = ", ".join(types)
+        raise UserError(f"{printable(name)} is not a type of task; choose from {names}")
+    return name or types[0]
+
+
+def print_records(player: Player, records: Sequence[Record], as_json: bool) -> None:
+    """Prints completions as cards, or as JSON lines."""
+    if as_json:
+        print(*map(json.dumps, records), sep="\n")
+        return
+    console = plain_output()
+    for row in records:
+        console.print(card(row, player.domain.marks))
 
 
 @contextmanager
@@ -181,4 +193,4 @@ def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> Eva
         return targets[-1]
     if member is None:
         raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
-    raise no_member(member, str(path), by_name)
+    raise not_there(f"member {member}", str(path), by_name, str(member))

@@ -1,1 +1,0 @@
-"""Members tried by hand in the terminal."""

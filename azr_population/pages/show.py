@@ -1,0 +1,184 @@
+"""The members' own words in the terminal: which of a run's completions are shown, and each as a
+card, the verdict first. Whatever a completion holds, it cannot control the terminal."""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.syntax import Syntax
+from rich.text import Text
+
+from azr_population.domains.pieces import Piece, asked, marks_of, pieces
+from azr_population.errors import UserError, did_you_mean
+from azr_population.pages.console.view import plain_output
+from azr_population.printable import printable
+from azr_population.runs import RunDirectory
+from azr_population.runs.meanings import meaning, verdict_words
+from azr_population.runs.records import by_number, domain_of, roles_of, show
+
+STYLES = {
+    "valid": "bold green",
+    "solved": "bold green",
+    "refused": "bold red",
+    "failed": "bold yellow",
+}
+_FIGURES = (
+    ("solve_rate", "solved by {} of the attempts", "{:.0%}"),
+    ("reward", "reward {}", "{:+.2f}"),
+    ("advantage", "advantage {}", "{:+.2f}"),
+    ("tokens", "{} tokens", "{:.0f}"),
+    ("log_prob", "log-probability {} a token", "{:.2f}"),
+)
+"""Key, words, format."""
+LONGEST = 50_000
+"""Characters that are shown of a text; 8,000 tokens have fewer, and to colour megabytes takes
+minutes."""
+_FIRST, _LAST = 4, 14
+"""Lines that are shown of a longer prompt."""
+_PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for; what is empty is not asked for."""
+
+    step: int | None = None
+    member: str | None = None
+    type: str | None = None
+    verdicts: Collection[str] = ()
+    limit: int = 0
+    """The newest so many; 0: all."""
+
+
+def show_completions(path: str, wanted: Wanted, full: bool, as_json: bool) -> None:
+    """Prints the completions of a run that are wanted, as cards or as JSON lines. Raises UserError:
+    there is no run, it kept no completions, or not of that step, type or member."""
+    run = RunDirectory(path)
+    run.refuse_results_only()
+    given = {"step": wanted.step, "member": wanted.member, "type": wanted.type}
+    given = {key: value for key, value in given.items() if value is not None}
+    recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
+    rows: deque[dict[str, Any]] = deque(maxlen=wanted.limit or None)
+    total = 0
+    for row in run.completions():
+        for key, values in recorded.items():
+            values[row["step"] if key == "step" else str(row.get(key))] = None
+        right = not wanted.verdicts or row.get("verdict") in wanted.verdicts
+        if right and all(row.get(key) == value for key, value in given.items()):
+            rows.append(row)
+            total += 1
+    if run.config_file and not recorded["step"]:
+        raise UserError(
+            f"{path} has no completions.jsonl: it has not finished a step, or was run with "
+            f"run.log_completions=0 or by an older version; to keep those of the next steps: "
+            f"azr-population resume {path} run.log_completions=16 run.steps=N"
+        )
+    recorded["member"] |= dict.fromkeys(roles_of(run))
+    for key, value in given.items():
+        if value not in recorded[key]:
+            raise not_there(f"--{key} {value}", path, recorded[key], str(value))
+    console, marks = plain_output(), domain_of(run).marks
+    for row in rows:
+        if as_json:
+            print(json.dumps(row))
+        else:
+            console.print(card(row, marks, full))
+    if len(rows) < total and not as_json:
+        console.print(f"the newest {len(rows)} of {total}; --limit 0 shows all", style="dim")
+    if not rows:
+        print("no stored completion fits", file=sys.stderr)
+
+
+def not_there(what: str, where: str, names: Iterable[Any], name: str) -> UserError:
+    """The error for a member, step or type that does not exist, with those that do."""
+    known = sorted((printable(each) for each in names), key=by_number)
+    shown = ", ".join(known[:40]) + ", ..." * (len(known) > 40)
+    return UserError(f"{what} does not exist{did_you_mean(name, known)}; {where} has {shown}")
+
+
+def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Group:
+    """One record of `completions.jsonl`; the prompt is folded unless it is wanted `full`; `marks`
+    are the domain's."""
+    prompt = _bounded(row.get("prompt") or "")
+    marks = marks_of(prompt, marks)
+    parts = {
+        "prompt": _body(prompt, marks) if full else _folded(_body(asked(prompt), marks)),
+        "completion": _body(_bounded(row.get("completion") or ""), marks)
+        or [Text("    (nothing)", style="dim")],
+        # What a program gave, or the right answer, of what was tried by hand.
+        "runs": _lines(Piece("", _bounded("\n".join(map(str, row.get("outputs") or ()))), True)),
+        "right would be": _lines(Piece("", _bounded(row.get("right") or ""), True)),
+    }
+    titled = [[Text(title, style="dim"), *lines] for title, lines in parts.items() if lines]
+    facts = Text(_facts(row), style="dim")
+    return Group(_headline(row), facts, *(line for lines in titled for line in lines), Text())
+
+
+def _headline(row: Mapping[str, Any]) -> Text:
+    """`refused, boolean: the answer is True, False or None ...`."""
+    if "verdict" not in row:
+        return Text("no verdict: a prompt of your own is not a task", "bold")
+    verdict, reason = printable(row.get("verdict") or "?"), printable(row.get("reason") or "?")
+    explanation = meaning(reason, row.get("finished"))
+    more = verdict_words(verdict, reason).removeprefix(verdict)
+    return Text(verdict, STYLES.get(verdict, "bold")) + Text(
+        f"{more}: {explanation}" if explanation else more, "bold"
+    )
+
+
+def _facts(row: Mapping[str, Any]) -> str:
+    """`step 3: teacher_0 (generation 1) proposes code_o to student_1; reward +0.50, ...`."""
+    member, type, opponent = (
+        printable(row.get(key) or "?") for key in ("member", "type", "opponent")
+    )
+    born = f" (generation {row['generation']})" if row.get("generation") else ""
+    verbs = {"propose": ("proposes", "to"), "solve": ("solves", "by")}
+    did, by = verbs.get(str(row.get("phase")), ("writes", "for"))
+    what = f"{did} {type}" if row.get("type") else did
+    if row.get("opponent") and opponent != member:
+        what += f" {by} {opponent}"
+    figures = [
+        words.format(show(row[key], form))
+        for key, words, form in _FIGURES
+        if row.get(key) is not None
+    ]
+    when = f"step {row['step']}: " if "step" in row else ""
+    return f"{when}{member}{born} {what}; {', '.join(figures)}"
+
+
+def _body(text: str, marks: Sequence[str]) -> list[Text]:
+    """The lines of a prompt or a completion that has passed `printable`, indented."""
+    return [line for piece in pieces(text, marks) for line in _lines(piece)]
+
+
+def _lines(piece: Piece) -> list[Text]:
+    stripped = piece.text.strip("\n").expandtabs(4)
+    shown = _PYTHON.highlight(stripped) if piece.code else Text(stripped)
+    shown.rstrip()
+    lines = list(shown.split("\n", allow_blank=True)) if stripped else []
+    if piece.mark.startswith("`"):
+        lines = [Text(piece.mark, style="dim"), *lines, Text("```", style="dim")]
+    elif piece.mark:
+        first = lines[0] if lines else Text()
+        lines = [Text(f"{piece.mark} ", style="dim") + first, *lines[1:]]
+    return [Text("    ") + line for line in lines]
+
+
+def _bounded(text: str) -> str:
+    """The text as it may be printed."""
+    more = len(text) - LONGEST
+    if more <= 0:
+        return printable(text)
+    return f"{printable(text[:LONGEST])}\n[... {more:,} more characters; --json shows them ...]"
+
+
+def _folded(lines: list[Text]) -> list[Text]:
+    more = len(lines) - _FIRST - _LAST
+    if more < 2:
+        return lines
+    hint = Text(f"    [... {more} lines; --full shows them ...]", style="dim")
+    return [*lines[:_FIRST], hint, *lines[-_LAST:]]
