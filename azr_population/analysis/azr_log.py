@@ -1,4 +1,4 @@
-"""Stock AZR runs, read from their console output or an export from Weights & Biases.
+"""Stock AZR runs, read from their console output or a CSV export from Weights & Biases.
 
 AZR logs through veRL (verl/utils/logger/aggregate_logger.py): one line per step,
 `step:<n> - <key>:<value> - <key>:<value>`. Its keys are AZR's (trainer/ppo/azr_ray_trainer.py,
@@ -6,10 +6,8 @@ rewards/reward_managers.py): `gen_<type>/...` of proposals and `pred_<type>/...`
 """
 
 import io
-import json
 import math
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +75,9 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     settings: dict[str, str] = {}
-    rows = _from_table(path, _table(path, text))
-    # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
-    if not rows:
+    if path.suffix.lower() == ".csv":
+        rows = _from_csv(path, text)
+    else:
         rows = from_console(text)
         plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
         matches = {key: re.search(pattern, plain) for key, pattern in SETTINGS.items()}
@@ -148,11 +146,12 @@ def sources(rows: Rows) -> frozenset[str]:
     return frozenset(key.removeprefix(VALIDATION) for key in keys if key.startswith(VALIDATION))
 
 
-def _from_table(path: Path, table: pd.DataFrame) -> Rows:
-    """The steps of a table with a column for the step; `data` may hold the values (veRL's own)."""
-    if "data" in table.columns:
-        data = [row if isinstance(row, dict) else {} for row in table["data"]]
-        table = pd.DataFrame(data).assign(**{"step": table.get("step")})
+def _from_csv(path: Path, text: str) -> Rows:
+    """The steps of an export: of a run's history, or of a panel (`<run> - <key>`)."""
+    try:
+        table = pd.read_csv(io.StringIO(text))
+    except ValueError as error:
+        raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
     table.columns = [str(name).strip() for name in table.columns]
     step = next((name for name in table.columns if name.lower() in _STEP_COLUMNS), None)
     if step is None:
@@ -171,30 +170,3 @@ def _from_table(path: Path, table: pd.DataFrame) -> Rows:
         values = {str(k).rpartition(" - ")[2]: v for k, v in row.items() if not math.isnan(v)}
         rows.setdefault(int(row[step]), {}).update(values)
     return rows
-
-
-def _table(path: Path, text: str) -> pd.DataFrame:
-    """An export in any of its forms: CSV, JSON by row or by column, an object per line. Empty for
-    anything else."""
-    if path.suffix.lower() == ".csv":
-        try:
-            return pd.read_csv(io.StringIO(text))
-        except ValueError as error:
-            raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
-    if text.lstrip()[:1] not in ("{", "["):
-        return pd.DataFrame()
-    content: Any = []
-    try:
-        content = json.loads(text)
-    except RecursionError as error:
-        raise UserError(f"{path} is nested too deep to be read") from error
-    except ValueError:
-        for line in text.splitlines():
-            with suppress(ValueError, RecursionError):  # the last one may still be being written
-                content.append(json.loads(line))
-    if isinstance(content, list):
-        return pd.DataFrame([row for row in content if isinstance(row, dict)])
-    try:
-        return pd.DataFrame(**content) if "columns" in content else pd.DataFrame(content)
-    except (ValueError, TypeError):
-        return pd.DataFrame()

@@ -1,7 +1,7 @@
 """Charts as Altair specifications: one function a chart, one theme, light and dark.
 
 A function takes a tidy frame and returns an Altair chart without title. `pages.embed` puts it into
-a page, where Vega draws it; `to_svg` and `to_png` draw the same specification for documents. Charts
+a page, where Vega draws it; `to_svg` draws the same specification for documents. Charts
 name colours of the light theme, and `DARK` says what becomes of each on a dark page.
 """
 
@@ -29,7 +29,6 @@ CATEGORIES = (
     *("#3f8f57", "#c0527f", "#68741c", "#8a7ab8"),
 )
 """Of arms, task types, operators and members, in this order."""
-GREYS = ("#2f343a", "#656b72", "#8b9096", "#a9adb1", "#c2c5c8", "#d5d7d9", "#e4e5e6")
 RAMP = ("#96d0d6", "#69b4bf", "#3c98a6", "#216b79", "#063e4c")
 """From early to late."""
 DIVERGING = ("#e9a06f", "#f5d5bd", "#f7f5ef", "#c5d8f4", "#7faaea")
@@ -39,9 +38,8 @@ DARK = {
     **{ACCENT: "#5cc4d4", "#b03f06": "#ff9a56", "#1b5fbf": "#78adff", "#0b7a55": "#4fd09d"},
     **{"#c2480b": "#ffa566", "#a3318a": "#ee8bd4", "#8a6a00": "#e2c14a", "#0a7d94": "#4cc7de"},
     **{"#6a4fd0": "#b5a0ff", "#7a4a35": "#d3a48f", "#3f8f57": "#86d09a", "#c0527f": "#f09ac0"},
-    **{"#68741c": "#b9c46a", "#8a7ab8": "#9d92d6", "#2f343a": "#eceef0", "#656b72": "#bfc3c8"},
-    **{"#8b9096": "#979ca2", "#a9adb1": "#757b82", "#c2c5c8": "#5a6067", "#d5d7d9": "#474d54"},
-    **{"#e4e5e6": "#393f45", "#96d0d6": "#2c626e", "#69b4bf": "#3a8591", "#3c98a6": "#48a8b6"},
+    **{"#68741c": "#b9c46a", "#8a7ab8": "#9d92d6"},
+    **{"#96d0d6": "#2c626e", "#69b4bf": "#3a8591", "#3c98a6": "#48a8b6"},
     **{"#216b79": "#7dcdd8", "#063e4c": "#b2f2fa", "#e9a06f": "#8f4a1c", "#f5d5bd": "#4d3220"},
     **{"#f7f5ef": "#22262b", "#c5d8f4": "#223a5e", "#7faaea": "#2f62ad"},
 }
@@ -258,38 +256,6 @@ def _value_format(percent: bool, high: float) -> str:
 def _field(name: str) -> str:
     """A name as a field: Vega reads dots and brackets as paths."""
     return "".join(f"\\{sign}" if sign in ".[]:\\'\"" else sign for sign in name)
-
-
-def stacked(frame: pd.DataFrame, unit: str = "", percent: bool = True) -> Chart:
-    """Bars over steps, one upon the other; `first`, `last` (steps of a bar), `series`, `value`;
-    the first series lies lowest."""
-    names = list(dict.fromkeys(frame["series"]))
-    order = {name: place for place, name in enumerate(names)}
-    form = "%" if percent else ",d"
-    chart: Chart = (
-        alt.Chart(frame.assign(start=frame["first"] - 0.5, end=frame["last"] + 0.5))
-        .transform_calculate(place=f"indexof({list(order)!r}, datum.series)")
-        .mark_bar(stroke=CARD, strokeWidth=0.5, cornerRadius=0)
-        .encode(
-            x=alt.X(
-                "start:Q", bin="binned", title="step", axis=alt.Axis(titleAnchor="end", format="d")
-            ),
-            x2="end:Q",
-            y=alt.Y("value:Q", title=unit or None, stack="zero", axis=alt.Axis(format=form)),
-            color=alt.Color("series:N", legend=alt.Legend(columns=_columns(names))).scale(
-                domain=names, range=list(GREYS[: len(names)])
-            ),
-            order="place:Q",
-            tooltip=[
-                alt.Tooltip("first:Q", title="from step"),
-                alt.Tooltip("last:Q", title="to step"),
-                alt.Tooltip("series:N", title="reason"),
-                alt.Tooltip("value:Q", title="share", format=".1%" if percent else ",d"),
-            ],
-        )
-        .properties(width="container", height=HEIGHT)
-    )
-    return chart
 
 
 def heatmap(
@@ -527,13 +493,4 @@ def to_svg(chart: Chart, path: str | Path, title: str = "", width: int = 480) ->
     ids: dict[str, str] = {}
     svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
     path.write_text(svg, encoding="utf-8")
-    return path
-
-
-def to_png(chart: Chart, path: str | Path, title: str = "", width: int = 480) -> Path:
-    """Draws the chart on a light card as PNG, two pixels for one."""
-    path = Path(path)
-    path.write_bytes(
-        vl_convert.vegalite_to_png(themed(specification(chart), title, width), scale=2)
-    )
     return path

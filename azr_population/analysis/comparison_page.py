@@ -17,9 +17,9 @@ from azr_population.analysis import charts, html
 from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.comparison import ComparedMetric, Comparison
 from azr_population.analysis.frame import BUDGET, budget
-from azr_population.analysis.inputs import ComparedArm, ComparedRun
+from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.metrics import metrics_for
-from azr_population.analysis.statistics import Estimate, band, interval_text
+from azr_population.analysis.statistics import band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
@@ -52,7 +52,7 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
 def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: a value per arm, then the difference of each arm to the first one."""
     first, *others = (arm.name for arm in compared.arms)
-    seeds = [len(arm.independent) for arm in compared.arms]
+    seeds = [len(arm.runs) for arm in compared.arms]
     heads = [f"95% intervals, step {compared.step}"]
     heads += [f"{arm.name} (n={n})" for arm, n in zip(compared.arms, seeds, strict=True)]
     heads += [f"{name} - {first}" for name in others]
@@ -61,7 +61,7 @@ def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
         values = [_value(row, i, n) for i, n in enumerate(seeds)]
         against = []
         for i in range(1, len(compared.arms)):
-            test, words = compared.against_first(row, i)
+            test, words = row.difference(i)
             text = interval_text(test, row.metric.percent, True)
             against.append(words if math.isnan(test.mean) else f"{text} {words}")
         rows.append([row.title, *values, *against])
@@ -71,7 +71,7 @@ def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
 def _value(row: ComparedMetric, arm: int, seeds: int) -> str:
     if row.missing[arm]:
         return row.missing[arm]
-    text = interval_text(row.value(arm), row.metric.percent, row.is_change)
+    text = interval_text(row.value(arm), row.metric.percent, row.metric.reduce == "change")
     n = len(row.samples[arm])
     return text if n == seeds else f"{text} (n={n})"
 
@@ -95,7 +95,6 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
         names=names,
         settings=[[row.key, row.group, *row.values] for row in compared.differing.rows],
         budget=_budget(arms, compared.step),
-        benchmarks=_benchmarks(arms),
         sections=[(name, shown) for name in SECTIONS if (shown := _curves(compared, name))],
     )
     with writing(f"--out {out}"):
@@ -109,19 +108,19 @@ def _about(arm: ComparedArm) -> list[str]:
     reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
     folders = dict.fromkeys(str(run.path.parent.name) for run in arm.runs)
     where = ", ".join(folders) if len(arm.runs) > 1 else arm.runs[0].path.name
-    return [arm.name, str(len(arm.independent)), kinds, reach, where]
+    return [arm.name, str(len(arm.runs)), kinds, reach, where]
 
 
 def _intervals(compared: Comparison) -> charts.Chart | None:
     """Differences in points of what is a share; other units would need other axes."""
-    arms, many = list(enumerate(compared.arms)), len(compared.arms) > 2
+    many = len(compared.arms) > 2
     lines: list[dict[str, Any]] = []
-    for row in compared.rows:
-        tests = [(arm.name, compared.against_first(row, i)[0]) for i, arm in arms[1:]]
-        shown = [(n, t) for n, t in tests if row.metric.percent and not math.isnan(t.low)]
+    for row in (row for row in compared.rows if row.metric.percent):
+        tests = {arm.name: row.difference(i)[0] for i, arm in enumerate(compared.arms) if i}
+        shown = {name: test for name, test in tests.items() if not math.isnan(test.low)}
         if many and shown:
             lines.append({"label": row.title})
-        for name, test in shown:
+        for name, test in shown.items():
             points = {key: 100 * getattr(test, key) for key in ("mean", "low", "high")}
             label, sure = name if many else row.title, test.low > 0 or test.high < 0
             lines.append({"label": label, **points, "sure": sure})
@@ -145,9 +144,7 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
     """Thick lines with bands of the arms, thin ones of their seeds."""
     parts = []
     for arm in arms:
-        curves = {
-            run.path.name: points for run in arm.independent if len(points := run.curve(metric))
-        }
+        curves = {run.path.name: points for run in arm.runs if len(points := run.curve(metric))}
         if not curves:
             continue
         main = band(curves).assign(series=arm.name, member=None)
@@ -156,11 +153,10 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
         parts.append(main)
         if len(curves) > 1:
             parts += [
-                pd.DataFrame({"step": line.index, "value": line.to_numpy()}).assign(
-                    series=arm.name, member=f"{arm.name}, {seed}"
-                )
+                line.rename("value").rename_axis("step").reset_index()
+                .assign(series=arm.name, member=f"{arm.name}, {seed}")
                 for seed, line in curves.items()
-            ]
+            ]  # fmt: skip
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -169,14 +165,13 @@ def _budget(arms: Sequence[ComparedArm], step: int) -> list[list[str]]:
     columns = []
     for arm in arms:
         parts = []
-        for run in arm.independent:
-            members = _members(run)
-            used = budget(run.table, members, step)
+        for run in arm.runs:
+            used = budget(run.table, run.members, step)
             seconds = used.pop("seconds")
-            part: dict[str, float] = {"members": members}
+            part: dict[str, float] = {"members": run.members}
             part |= {f"{BUDGET[key]}, per member": value for key, value in used.items()}
             for key in ("generated_tokens", "rollouts"):
-                part[f"{BUDGET[key]}, all members"] = used[key] * members
+                part[f"{BUDGET[key]}, all members"] = used[key] * run.members
             parts.append(part | {"seconds, without evals": seconds})
         columns.append(pd.DataFrame(parts).mean())
     table = pd.concat(columns, axis=1).dropna(how="all")
@@ -191,35 +186,3 @@ def _ratio(value: float, first: float, place: int) -> str:
         return "-"
     shown = f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"
     return f"{shown} (×{value / first:.2f})" if place and first > 0 else shown  # noqa: RUF001
-
-
-def _members(run: ComparedRun) -> int:
-    """Members of a run; a log has one."""
-    settings = run.settings
-    count = sum(int(settings.get(f"population.{of}") or 0) for of in ("teachers", "students"))
-    return count or 1
-
-
-def _benchmarks(arms: Sequence[ComparedArm]) -> tuple[list[str], list[list[str]]]:
-    """Benchmarks, and the figures of the models as `azr-population benchmark` printed them."""
-    lines = [
-        (arm.name if len(arm.runs) == 1 else f"{arm.name}/{run.path.name}", line)
-        for arm in arms
-        for run in arm.runs
-        for line in run.figures.get("lines", ())
-    ]
-    titles = list(dict.fromkeys(title for _, line in lines for title in line["cells"]))
-
-    def text(cell: dict[str, Any] | None) -> str:
-        if cell is None:
-            return "-"
-        value, low, high = (float(cell[name]) for name in ("value", "low", "high"))
-        return interval_text(Estimate(value, low, high, (1,)), percent=True)
-
-    return titles, [
-        [
-            f"{name}: {line['model']}, pass@{line['k']}",
-            *(text(line["cells"].get(title)) for title in titles),
-        ]
-        for name, line in lines
-    ]

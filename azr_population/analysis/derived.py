@@ -1,4 +1,4 @@
-"""What a run's tasks, lineage and cross-play say, under names as in `metrics.jsonl`.
+"""What a run's tasks and cross-play say, under names as in `metrics.jsonl`.
 
 Coverage counts the cells of the domain's problem space that tasks fell into (paper, Fig 9). It
 grows with the number of tasks, so there is also coverage at an equal number of tasks: rarefaction
@@ -6,9 +6,6 @@ grows with the number of tasks, so there is also coverage at an equal number of 
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,6 @@ from azr_population.runs.records import (
     domain_of,
     last_step,
     lines_of,
-    mean,
     number,
     remembered,
     role_of,
@@ -46,10 +42,8 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
         curves = coverage(tasks, steps)
         for role in {*roles_of(run).values(), *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
             for name, line in curves.items():
-                for step, value in line.dropna().items():
+                for step, value in line.items():
                     values.setdefault(step, {})[f"{role}/{name}"] = float(value)
-    for step, key, value in _descent(run, steps):
-        values.setdefault(step, {})[key] = value
     for key, value in _slopes(run):
         values.setdefault(last_step(run), {})[key] = value
     return values
@@ -78,8 +72,7 @@ def _place(run: RunDirectory) -> pd.DataFrame:
 
 
 def coverage(tasks: pd.DataFrame, steps: list[int]) -> pd.DataFrame:
-    """`coverage` and `coverage_per_task` (so far) and `cells_per_step` (missing where a step has
-    fewer than `TASKS_PER_STEP` tasks) by step.
+    """`coverage` and `coverage_per_task` so far, by step.
 
     Of a step's n tasks c are in a cell, and k of the n miss it with probability
     C(n - c, k) / C(n, k); all steps so far miss it with the product of these. A step of k tasks or
@@ -87,19 +80,15 @@ def coverage(tasks: pd.DataFrame, steps: list[int]) -> pd.DataFrame:
     """
     counts = pd.crosstab(tasks["step"], tasks["cell"])
     missed = missed_cells(counts.to_numpy(), TASKS_PER_STEP)
-    enough = counts.sum(axis=1).to_numpy() >= TASKS_PER_STEP
     curves = pd.DataFrame(
         {
             "coverage": (counts.cumsum() > 0).sum(axis=1),
             "coverage_per_task": (1.0 - missed.cumprod(axis=0)).sum(axis=1),
-            "cells_per_step": np.where(enough, (1.0 - missed).sum(axis=1), np.nan),
         },
         index=counts.index,
     )
-    curves = curves.reindex(sorted({*steps, *counts.index}))
     # What was covered stays covered in a step without a valid task.
-    so_far = curves[["coverage", "coverage_per_task"]].ffill().fillna(0.0)
-    return curves.assign(**so_far)
+    return curves.reindex(sorted({*steps, *counts.index})).ffill().fillna(0.0)
 
 
 def missed_cells(counts: np.ndarray, k: int) -> np.ndarray:
@@ -109,58 +98,6 @@ def missed_cells(counts: np.ndarray, k: int) -> np.ndarray:
     for i in range(k):  # C(n - c, k) / C(n, k), factor by factor
         missed *= np.clip(n - counts - i, 0, None) / np.maximum(n - i, 1)
     return np.where(n <= k, counts == 0, missed)
-
-
-def _descent(run: RunDirectory, steps: list[int]) -> list[tuple[int, str, float]]:
-    """After each step, of every role with two members or more: births since the founders
-    (`descent_depth`), pairs with a common ancestor (`related_pairs`), steps since their lines
-    parted (`ancestor_age`), founders with descendants (`founders`)."""
-    roles = roles_of(run)
-    births = _births(run, roles)
-    values_at: list[tuple[int, str, float]] = []
-    for role in dict.fromkeys(roles.values()):
-        names = [name for name in roles if roles[name] == role]
-        if len(names) < 2:
-            continue
-        pairs = list(combinations(names, 2))
-        depth = dict.fromkeys(names, 0)
-        founders = {name: {name} for name in names}
-        parted: dict[frozenset[str], int] = {}
-        for step in steps:
-            born = {c: p for c, p in births.get(step, {}).items() if roles[c] == role}
-
-            def last_common(first: str, other: str) -> int | None:
-                origins = [born.get(name, {name}) for name in (first, other)]  # noqa: B023
-                if origins[0] & origins[1]:
-                    return step  # noqa: B023
-                times = (parted.get(frozenset((a, b))) for a in origins[0] for b in origins[1])  # noqa: B023
-                return max((time for time in times if time is not None), default=None)
-
-            times = {frozenset(pair): last_common(*pair) for pair in pairs}
-            depth |= {c: 1 + max(depth[p] for p in parents) for c, parents in born.items()}
-            founders |= {
-                c: set().union(*(founders[p] for p in parents)) for c, parents in born.items()
-            }
-            parted = {pair: time for pair, time in times.items() if time is not None}
-            values = {
-                "descent_depth": mean(depth.values()),
-                "related_pairs": len(parted) / len(pairs),
-                "ancestor_age": mean(float(step - time) for time in parted.values()),
-                "founders": len(set().union(*founders.values())) / len(names),
-            }
-            values_at += [(step, f"{role}/{k}", v) for k, v in values.items() if v is not None]
-    return values_at
-
-
-def _births(run: RunDirectory, roles: Mapping[str, str]) -> dict[int, dict[str, set[str]]]:
-    """By step: each child's parents. Parents of another role are left out."""
-    births: dict[int, dict[str, set[str]]] = {}
-    for row in run.lineage():
-        child, named = row.get("child") or "", map(str, row.get("parents") or ())
-        parents = {name for name in named if roles.get(name) == roles.get(child)}
-        if child in roles and parents:
-            births.setdefault(row["step"], {})[child] = parents
-    return births
 
 
 def _slopes(run: RunDirectory) -> list[tuple[str, float]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from azr_population.analysis.azr_log import SETTINGS
 from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
 from azr_population.config.effects import INCIDENTAL, touches_only
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import number
 from azr_population.runs.run_warnings import warnings_of
 
 GROUPS = {
@@ -55,18 +55,14 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
         if inside:
             keys = ", ".join(row.key for row in inside[:4])
             warnings.append(f"The seeds of {arm.name} are not alike: {keys}.")
-        seeds = [run.settings["seed"] for run in arm.independent if "seed" in run.settings]
-        if repeated := [run.path.name for run in arm.runs if run not in arm.independent]:
-            warnings.append(
-                f"{arm.name} has one run more than once; left out: {', '.join(repeated)}."
-            )
-        elif len(seeds) > len(set(seeds)):
+        seeds = [run.settings["seed"] for run in arm.runs if "seed" in run.settings]
+        if len(seeds) > len(set(seeds)):
             warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
-        for run in arm.runs:
-            if run.planned is not None and run.last < run.planned:
-                warnings.append(
-                    f"{arm.name}, {run.path.name}: {run.last} of {run.planned} steps are recorded."
-                )
+        warnings += [
+            f"{arm.name}, {run.path.name}: {run.last} of {planned:g} steps are recorded."
+            for run in arm.runs
+            if (planned := number(run.settings.get("run.steps"))) and run.last < planned
+        ]
         warnings += _gone_wrong(arm)
     lasts = {run.last for arm in arms for run in arm.runs if run.has_steps}
     if len(lasts) > 1 and step:
@@ -81,7 +77,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
 
 def _gone_wrong(arm: ComparedArm) -> list[str]:
     """What the records of an arm's runs warn of: of each kind in how many, and the first."""
-    runs = [run for run in arm.independent if run.has_steps and not run.is_log]
+    runs = [run for run in arm.runs if run.has_steps and not run.is_log]
     warnings = [
         {warning.kind: warning for warning in reversed(warnings_of(RunDirectory(run.path)))}
         for run in runs
@@ -106,7 +102,7 @@ def _rows(arms: Sequence[ComparedArm], what: str) -> list[Difference]:
     recorded = all(WEIGHTS in run.settings for run in runs)
     skipped = {*_OF_ONE_RUN, "base" if recorded else WEIGHTS}
     differences = []
-    for key in dict.fromkeys(key for run in runs for key in _of(run, what)):
+    for key in dict.fromkeys(key for run in runs for key in getattr(run, what)):
         if key in skipped or (what == "settings" and touches_only(key, INCIDENTAL)):
             continue
         values = [dict.fromkeys(_value(run, what, key) for run in arm.runs) for arm in arms]
@@ -125,18 +121,14 @@ def group_of(key: str) -> str:
     return next((g for g, starts in GROUPS.items() if key.startswith(starts)), "method")
 
 
-def _of(run: ComparedRun, what: str) -> Mapping[str, Any]:
-    return run.settings if what == "settings" else run.versions
-
-
 def _value(run: ComparedRun, what: str, key: str) -> str:
     """A setting as text. One that is not recorded may have any value; an option or a package that
     is not there is not there."""
-    if key not in _of(run, what):
+    recorded = getattr(run, what)
+    if key not in recorded:
         complete = bool(run.versions) if what == "versions" else not _lacks(run, "method")
         return "-" if complete and (what == "versions" or _OPTION.search(key)) else UNKNOWN
-    value = _of(run, what)[key]
-    shown = "-" if value is None else str(value)
+    shown = "-" if recorded[key] is None else str(recorded[key])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -22,8 +21,8 @@ from azr_population.runs.records import Record, by_number, domain_of
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
 _UNDRAWN = {"time/step", *_EVALS}
 """Shown elsewhere."""
-BARS, REASONS = 50, 7
-"""Most bars over steps, and most reasons that are distinguished."""
+POINTS, REASONS = 50, 7
+"""Most steps of a scatter, and most reasons of refusal that are drawn."""
 
 
 class ReportFigures:
@@ -91,30 +90,18 @@ class ReportFigures:
         return joined.assign(piece=joined["piece"].fillna(0))
 
     def _add_refusals(self) -> None:
-        """Why proposals were refused, as shares of all proposals, over at most `BARS` bars."""
+        """Why proposals were refused, as shares of all proposals."""
         rows = self._table[self._table["metric"].str.startswith("reason/")]
         reasons = rows["metric"].str.removeprefix("reason/").str.replace("_", " ")
-        counts = rows.assign(reason=reasons).pivot_table(
-            "value", "step", "reason", "sum", fill_value=0.0
+        counts = rows.assign(series=reasons).pivot_table(
+            "value", "step", "series", "sum", fill_value=0.0
         )
-        bars = np.arange(len(counts)) // (math.ceil(len(counts) / BARS) or 1)
-        proposed = counts.sum(axis=1).groupby(bars).sum()
-        refused = counts.drop(columns="ok", errors="ignore")
-        names = list(refused.columns[refused.sum() > 0])
-        names.sort(key=lambda name: -refused[name].sum())
-        if len(names) > REASONS:
-            refused["other"] = refused[names[REASONS - 1 :]].sum(axis=1)
-            names = [*names[: REASONS - 1], "other"]
-        shares = refused[names].groupby(bars).sum().div(proposed.replace(0.0, 1.0), axis=0)
-        steps = counts.index.to_series().groupby(bars).agg(["min", "max"])
-        frame = steps.set_axis(["first", "last"], axis=1).join(shares)
-        frame = frame.melt(["first", "last"], var_name="series")
-        frame = frame[frame["value"] > 0]
-        if len(frame):
-            figure = embed(
-                charts.stacked(frame), "Refused proposals by reason", "share of all", "wide"
-            )
-            self._append("proposing", figure)
+        shares = counts.div(counts.sum(axis=1).replace(0.0, 1.0), axis=0)
+        shares = shares.drop(columns="ok", errors="ignore")
+        names = shares.sum().sort_values(ascending=False).index[:REASONS]
+        lines = shares[names].melt(ignore_index=False).reset_index().assign(member=None)
+        note = "shares of all proposals; the most common reasons"
+        self._add("proposing", "Refused proposals", note, lines, percent=True, smooth=True)
 
     def _add_times(self) -> None:
         """Seconds of a step by phase, without those of less than 1%."""
@@ -136,7 +123,7 @@ class ReportFigures:
             rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
             if rows.empty:
                 continue
-            stride = math.ceil(rows["step"].nunique() / BARS)
+            stride = math.ceil(rows["step"].nunique() / POINTS)
             rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
             chart = charts.scatter(rows[["step", "series", "member", "value"]])
             self._append("training", embed(chart, title, "of each member; they evolve"))

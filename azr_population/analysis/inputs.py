@@ -12,14 +12,14 @@ import pandas as pd
 
 from azr_population.analysis.azr_log import flat_lines, last_step, read_azr_log, sources
 from azr_population.analysis.frame import curve, read_run, seed_folders, tidy
-from azr_population.config.effects import REPEATED, flat, touches_only
+from azr_population.config.effects import flat
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import find_domain
 from azr_population.domains.metric import Metric
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import domain_of, number, whole_config
+from azr_population.runs.records import domain_of, whole_config
 
 FIGURES = "evaluation/figures.json"
 """Where `azr-population benchmark` leaves a run's figures."""
@@ -44,7 +44,7 @@ class ComparedRun:
     """The last step recorded."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """By dotted key; of a log what it prints."""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
     """What `azr-population benchmark` found."""
     validation_sources: frozenset[str] = frozenset()
@@ -62,9 +62,16 @@ class ComparedRun:
     def _by_metric(self) -> dict[Any, pd.DataFrame]:
         return dict(iter(self.table.groupby("metric")))
 
-    def curve(self, metric: Metric) -> pd.Series:
+    def curve(self, metric: Metric | str) -> pd.Series:
         """A metric over the steps; see `frame.curve`."""
-        return curve(self._by_metric.get(metric.name, self.table.iloc[:0]), metric)
+        name = metric if isinstance(metric, str) else metric.name
+        return curve(self._by_metric.get(name, self.table.iloc[:0]), metric)
+
+    @property
+    def members(self) -> int:
+        """How many; a log has one."""
+        counts = (self.settings.get(f"population.{of}") for of in ("teachers", "students"))
+        return sum(int(count or 0) for count in counts) or 1
 
     def conditions(self, metric: Metric) -> dict[str, Any]:
         """What has to be equal for two values of the metric to be subtracted; None: unknown."""
@@ -79,20 +86,6 @@ class ComparedRun:
             return {key: repr(self.settings[key]) for key in keys if key in self.settings}
         return {}
 
-    @property
-    def planned(self) -> int | None:
-        """The steps that it is to have; None where unknown."""
-        steps = number(self.settings.get("run.steps"))
-        return None if steps is None else int(steps)
-
-    @property
-    def identity(self) -> str:
-        """Equal for two runs that are one run played or copied twice."""
-        if self.is_log or not self.has_steps:
-            return f"{self.kind} {self.table.to_csv()} {self.figures}"
-        played = {k: v for k, v in self.settings.items() if not touches_only(k, REPEATED)}
-        return repr(sorted(played.items(), key=str)) if "seed" in played else str(self.path)
-
 
 @dataclass(frozen=True)
 class ComparedArm:
@@ -100,16 +93,6 @@ class ComparedArm:
 
     name: str
     runs: tuple[ComparedRun, ...]
-
-    @cached_property
-    def independent(self) -> tuple[ComparedRun, ...]:
-        """The runs without those that repeat another one: of these the one that got furthest."""
-        by_identity: dict[str, ComparedRun] = {}
-        for run in self.runs:
-            same = by_identity.setdefault(run.identity, run)
-            if run.last > same.last:
-                by_identity[run.identity] = run
-        return tuple(by_identity.values())
 
 
 def arms_of(arguments: Sequence[str]) -> list[ComparedArm]:
@@ -153,32 +136,26 @@ def _with_figures(name: str, runs: Sequence[ComparedRun]) -> tuple[ComparedRun, 
 
 
 def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
-    split = [_split(argument) for argument in arguments]
-    ends = [path.resolve().parts for name, path in split if name is None]
-    return [
-        (_end(path.resolve().parts, ends) if name is None else name, path) for name, path in split
-    ]
-
-
-def _split(argument: str) -> tuple[str | None, Path]:
-    name, equals, rest = argument.partition("=")
-    if equals and not Path(argument).exists():
-        return name, Path(rest)
-    return None, Path(argument)
-
-
-def _end(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
-    """The shortest end of a path that no other one has; of a seed with its arm's name."""
-    least = 2 if parts[-1].startswith("seed_") else 1
-    for length in range(least, len(parts)):
-        if all(other[-length:] != parts[-length:] for other in others if other != parts):
-            return "/".join(parts[-length:])
-    return "/".join(parts)
+    """(name, path) of each; without a name the shortest end of its path that no other one has, of a
+    seed with its arm's name."""
+    named: list[tuple[str, Path]] = []
+    for argument in arguments:
+        name, equals, rest = argument.partition("=")
+        if equals and not Path(argument).exists():
+            named.append((name, Path(rest)))
+            continue
+        parts = Path(argument).resolve().parts
+        others = [p for a in arguments if (p := Path(a).resolve().parts) != parts]
+        least = 2 if parts[-1].startswith("seed_") else 1
+        lengths = range(least, len(parts))
+        own = (n for n in lengths if all(parts[-n:] != other[-n:] for other in others))
+        named.append(("/".join(parts[-next(own, len(parts)) :]), Path(argument)))
+    return named
 
 
 def _runs(path: Path) -> list[ComparedRun]:
-    if path.is_file() and path.suffix == ".json" and (figures := read_figures(path)):
-        return [ComparedRun(path, "benchmark figures", tidy(()), figures=figures)]
+    if path.is_file() and path.suffix == ".json":
+        return [ComparedRun(path, "benchmark figures", tidy(()), figures=read_figures(path))]
     if path.is_file():
         rows, settings = read_azr_log(path)
         return [
@@ -196,12 +173,9 @@ def _runs(path: Path) -> list[ComparedRun]:
         raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
     if (path / "config.yaml").is_file():
         return [_of_directory(path)]
-    if figures := read_figures(path / Path(FIGURES).name):
-        return [ComparedRun(path, "benchmark figures", tidy(()), figures=figures)]
     if not (seeds := seed_folders(path)):
         raise UserError(
-            f"no run in {path}: there is no config.yaml in it, nor folders seed_* that have one, "
-            "nor benchmark figures"
+            f"no run in {path}: there is no config.yaml in it, nor folders seed_* that have one"
         )
     return [_of_directory(seed) for seed in seeds]
 
@@ -212,9 +186,9 @@ def _of_directory(path: Path) -> ComparedRun:
     if not {"run", "population", "base", "actor_rollout_ref"} & set(config):
         raise UserError(f"{path} is not a run's folder: its config.yaml has no settings of a run")
     packages = environment.get("packages")
-    versions = {str(k): str(v) for k, v in packages.items()} if isinstance(packages, dict) else {}
+    versions = dict(packages) if isinstance(packages, dict) else {}
     if "python" in environment:
-        versions["python"] = str(environment["python"])
+        versions["python"] = environment["python"]
     settings = flat(config)
     # A base is its path, as in a log, or the name of one that ships.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)
@@ -234,34 +208,29 @@ def _of_directory(path: Path) -> ComparedRun:
         int(steps.max()) if len(steps) else 0,
         settings,
         versions,
-        read_figures(path / FIGURES),
+        read_figures(path / FIGURES) if (path / FIGURES).is_file() else {},
         frozenset(name.removeprefix("validation/") for name in names),
         domain_of(directory),
     )
 
 
 def read_figures(path: Path) -> dict[str, Any]:
-    """Benchmark figures in a file; {} where there is none, or a file of something else."""
+    """Benchmark figures in a file. Raises UserError: it is not there, or holds something else."""
+    figures = read_json(path)
     try:
-        figures = read_json(path)
-        for line in figures["lines"]:
-            [line["model"], line["k"] + 0]
-            for cell in line["cells"].values():
-                [float(cell[key]) for key in ("value", "low", "high")]
-    except (UserError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        benchmark_mean(figures)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} has no benchmark figures: {first_line(error)}") from None
     return dict(figures)
 
 
 def benchmark_mean(figures: Mapping[str, Any]) -> float | None:
-    """Pass@1 of the members' mean (of the only model, where there is one) over all benchmarks."""
-    lines = [line for line in figures.get("lines", ()) if line["k"] == 1]
+    """Pass@1 of the members' mean (of the only model, where there is one) over all benchmarks;
+    None where there are no figures."""
+    lines = [line for line in figures["lines"] if line["k"] == 1] if figures else []
     order = {"summary": 0, "base": 2}  # the first summary is the mean
     line = min(lines, key=lambda line: order.get(line.get("role"), 1), default=None)
     if line is None or not line["cells"]:
         return None
-    titles = [benchmark.get("title") for benchmark in figures.get("benchmarks", ())]
-    columns = ["all"] if "all" in line["cells"] else titles
-    cells = [line["cells"][title] for title in columns if title in line["cells"]]
-    values = [float(cell["value"]) for cell in cells or line["cells"].values()]
-    return sum(values) / len(values)
+    cells = {title: float(cell["value"]) for title, cell in line["cells"].items()}
+    return cells["all"] if "all" in cells else sum(cells.values()) / len(cells)

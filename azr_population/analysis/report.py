@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,11 @@ from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
-    Record,
     config_of,
-    conservative,
     domain_of,
     last_step,
     lines_of,
-    metrics_of_members,
     number,
-    role_of,
     whole_config,
 )
 from azr_population.runs.run_warnings import RunWarning, warnings_of
@@ -47,7 +42,6 @@ SECTIONS = {
     "complexity": "Complexity",
     "space": "Problem space",
     "standing": "Who beats whom",
-    "words": "In words",
     "family-tree": "Family tree",
     "then-and-now": "Then and now",
     "hardest": "Hardest tasks",
@@ -121,10 +115,6 @@ def _page(run: RunDirectory) -> str:
         last=last,
         match_ups=figures.match_ups(matches, len(born)),
         members_now=run_tables.members_now(steps, born),
-        words=_words(steps, matches, born),
-        name=name,
-        planned=planned,
-        changes=changed(last if steps else 0, tiles),
         trees=family_trees(born, members, last),
         credit=run_tables.operator_credit(table),
         grace_period=_grace_period(run),
@@ -138,7 +128,6 @@ def _page(run: RunDirectory) -> str:
         completions=task_cards.completions(run.completions, domain.marks),
         budget=list(BUDGET.values()),
         consumption=run_tables.consumption_rows(table),
-        sampler=run_tables.sampler_rows(table),
         config=yaml.safe_dump(shareable(config), sort_keys=False, allow_unicode=True),
         environment=_environment(run.environment()),
     )
@@ -159,35 +148,6 @@ def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
 def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:
     size = next(iter(domain_of(run).measures), None)
     return tiles_of(table, measured_changes(run, last), last, size)
-
-
-def _words(
-    steps: Sequence[Record], matches: Sequence[Record], born: Sequence[Record]
-) -> dict[str, Any]:
-    """What the page's words are filled with: sums of the run, how many members of each role, and
-    the `leaders` of the roles by mu - 3 sigma. Members born at the last step are left out: they
-    have not played yet."""
-    last = steps[-1] if steps else {}
-    members = metrics_of_members(last)
-    newborn = {child["child"] for child in born if child["step"] == last.get("step")}
-    leaders: dict[str, dict[str, Any]] = {}
-    for name, member in members.items():
-        value = conservative(member)
-        if value is not None and name not in newborn:
-            best = leaders.setdefault(role_of(name), {**member, "name": name, "value": value})
-            if value > best["value"]:
-                leaders[role_of(name)] = {**member, "name": name, "value": value}
-    return {
-        "steps": last.get("step", 0),
-        "seconds": sum(step.get("time/step") or 0.0 for step in steps),
-        "proposed": sum(match.get("proposed") or 0 for match in matches),
-        "valid": sum(match.get("valid") or 0 for match in matches),
-        "matches": len(matches),
-        "replaced": len(born),
-        "roles": Counter(map(role_of, members)),
-        "evals": any("eval/greedy" in step for step in steps),
-        "leaders": leaders,
-    }
 
 
 def _warnings(run: RunDirectory) -> list[str]:

@@ -1,4 +1,4 @@
-"""The tables of a run's page as records: members, credit of operators, consumption, sampler."""
+"""The tables of a run's page as records: members, credit of operators, consumption."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -106,19 +106,3 @@ def consumption_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         for name, row in used.iterrows()
     ]
     return [{"name": "", **row} for row in rows] + named
-
-
-def sampler_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """How far each member's sampler was from its learner: means over steps, and the largest KL of a
-    step; empty where updates had no importance weights."""
-    names = {"engine/mismatch_kl": "kl", "engine/ess": "ess", "engine/is_clip_frac": "clipped"}
-    rows = frame[frame["member"].notna() & frame["metric"].isin(names)]
-    if not len(rows):
-        return []
-    table = rows.pivot_table("value", "member", "metric", "mean").rename(columns=names)
-    table["largest"] = rows[rows["metric"] == "engine/mismatch_kl"].groupby("member")["value"].max()
-    table = table.reindex(columns=[*names.values(), "largest"])
-    return [
-        {"name": name, "role": role_of(name), **table.loc[name].to_dict()}
-        for name in sorted(table.index, key=by_number)
-    ]

@@ -29,9 +29,9 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
       azr-population compare stock=azr_console.log ours=runs/4t4s               a stock AZR log
       azr-population compare stock=azr.log stock=evaluations/azr/figures.json ours=runs/4t4s
 
-    A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or an
-    export from Weights & Biases as JSON or CSV, one run per file), or the figures.json of the
-    command benchmark.
+    A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or a
+    CSV export from Weights & Biases, one run per file), or the figures.json of the command
+    benchmark.
     """
     from azr_population.analysis.comparison import compare_arms
     from azr_population.analysis.comparison_page import print_comparison, write_comparison
@@ -66,10 +66,9 @@ def crossplay(**options: Any) -> None:
     """Let stored teachers play stored students, of one or several runs.
 
     The teachers that runs have stored (run.snapshot_every) propose tasks once, and all stored
-    students attempt all of them. Prints who solves how much, the ratings from it, how far it is
-    from transitive, whether TrueSkill predicted it, and for each run whether late students beat
-    early ones against the earliest teachers, and late teachers early ones against the earliest
-    students.
+    students attempt all of them. Prints whether TrueSkill predicted who solves how much, and for
+    each run whether late students beat early ones against the earliest teachers, and late teachers
+    early ones against the earliest students. The page has the matrix.
 
     \b
       azr-population crossplay runs/mine --every 25 --tasks 96

@@ -1,4 +1,3 @@
-import json
 from pprint import pformat
 
 import needs
@@ -104,22 +103,7 @@ def test_our_diagnostics_are_means_over_the_task_types(tmp_path):
     }
 
 
-ROWS = [
-    {"_step": 1, "pred_code_i/accuracy": 0.25, "_timestamp": 1.5e9, "note": "x"},
-    {"_step": 2, "pred_code_i/accuracy": None},
-    {"_step": 3, "pred_code_i/accuracy": 0.75},
-]
 SHAPES = {
-    "list.json": json.dumps(ROWS),
-    "lines.json": "\n".join(map(json.dumps, ROWS)) + '\n{"_step": 4, "pred',
-    "columns.json": json.dumps({key: [row.get(key) for row in ROWS] for key in ROWS[0]}),
-    "pandas.json": json.dumps(
-        {key: {str(i): row.get(key) for i, row in enumerate(ROWS)} for key in ROWS[0]}
-    ),
-    "table.json": json.dumps(
-        {"columns": list(ROWS[0]), "data": [list(map(row.get, ROWS[0])) for row in ROWS]}
-    ),
-    "verl.jsonl": "\n".join(json.dumps({"step": r["_step"], "data": r}) for r in ROWS),
     "history.csv": "_step,pred_code_i/accuracy,note\n1,0.25,x\n2,,\n3,0.75,x\n",
     "panel.csv": (
         '"Step","azr-7b - pred_code_i/accuracy","azr-7b - pred_code_i/accuracy__MIN",'

@@ -22,9 +22,6 @@ CHARTS = {
     "bands": lambda: charts.curves(
         pd.DataFrame({"step": [1, 2], "series": "a.b", "value": [1, 2], "low": 0.0, "high": 3.0})
     ),
-    "stacked": lambda: charts.stacked(
-        pd.DataFrame({"first": [1], "last": [2], "series": ["it's bad"], "value": [0.1]})
-    ),
     "heatmap": lambda: charts.heatmap(
         pd.DataFrame({"row": ["T0"], "column": ["S0"], "value": [0.5], "count": [3]})
     ),
@@ -51,20 +48,17 @@ def test_every_chart_is_valid_vega_lite_and_can_be_drawn(name, tmp_path):
     assert charts.to_svg(chart, tmp_path / "a.svg").read_text().startswith("<svg")
 
 
-def test_equal_data_gives_equal_bytes_and_a_png_has_two_pixels_for_one(tmp_path):
+def test_equal_data_gives_equal_bytes(tmp_path):
     first, second = (
         charts.to_svg(CHARTS["curves"](), tmp_path / f"{name}.svg", "A title").read_bytes()
         for name in "ab"
     )
     assert first == second and b"A title" in first
-    png = charts.to_png(CHARTS["bands"](), tmp_path / "a.png", width=300).read_bytes()
-    assert int.from_bytes(png[16:20], "big") > 500
 
 
 def test_no_colour_of_a_chart_is_without_its_dark_counterpart():
     used = {
         *charts.CATEGORIES,
-        *charts.GREYS,
         *charts.RAMP,
         *charts.DIVERGING,
         *charts.ROLES.values(),

@@ -39,7 +39,6 @@ def test_a_cell_is_filled_once(write, tasks):
     assert series(run, "coverage") == [(1, 2.0), (2, 2.0), (3, 2.0), (4, 3.0)]
     # So few tasks a step are all taken.
     assert series(run, "coverage_per_task") == series(run, "coverage")
-    assert series(run, "cells_per_step") == []
 
 
 def test_more_tasks_alone_do_not_raise_coverage_per_task(write, task):
@@ -55,7 +54,6 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(write, task):
     ((_, coverage),) = series(eight, "coverage_per_task")
     missed = sum(comb(96 - c, 12) for c in (72, 8, 16)) / comb(96, 12)
     assert coverage == pytest.approx(3 - missed) and 2.4 < coverage < 2.6
-    assert series(eight, "cells_per_step") == [(1, pytest.approx(3 - missed))]
 
 
 def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
@@ -91,58 +89,6 @@ def test_cells_are_those_of_pyribs():
     """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
     cells = SPACE.place(samples(17, 20_000).astype(np.float32))
     assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"
-
-
-def steps(count, students=3):
-    names = [*(f"student_{i}" for i in range(students)), "teacher_0", "teacher_1"]
-    line = {f"{name}/mu": 25.0 for name in names}
-    return [{"step": step, **line} for step in range(1, count + 1)]
-
-
-def birth(step, child, *parents):
-    return {"step": step, "child": child, "parents": list(parents), "operator": "clone"}
-
-
-def test_a_child_parts_from_its_parent_at_birth(write):
-    run = write(metrics=steps(4), lineage=[birth(2, "student_2", "student_0")])
-    assert series(run, "related_pairs", "student") == [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 1 / 3)]
-    assert series(run, "ancestor_age", "student") == [(2, 0.0), (3, 1.0), (4, 2.0)]
-    assert series(run, "descent_depth", "student") == [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 1 / 3)]
-    assert series(run, "related_pairs", "teacher") == [(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)]
-
-
-def test_a_line_goes_on_through_the_place_of_a_dead_member(write):
-    """student_1 carries on student_0, whose own place then goes to a stranger's child."""
-    lineage = [birth(2, "student_1", "student_0"), birth(5, "student_0", "student_2")]
-    run = write(metrics=steps(6), lineage=lineage)
-    assert dict(series(run, "related_pairs", "student"))[6] == 1 / 3
-    assert dict(series(run, "ancestor_age", "student"))[6] == 1.0
-
-
-def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write):
-    lineage = [birth(2, "student_1", "student_0"), birth(4, "student_2", "student_1", "student_2")]
-    run = write(metrics=steps(6), lineage=lineage)
-    # 0 and 1 parted in step 2, 1 and 2 in step 4, and 0 and 2 where 0 and 1 did.
-    assert dict(series(run, "ancestor_age", "student"))[6] == (4 + 2 + 4) / 3
-    assert dict(series(run, "descent_depth", "student"))[6] == (0 + 1 + 2) / 3
-
-
-def test_what_names_nobody_is_left_out(write):
-    lineage = [birth(1, "student_9", "student_0"), birth(1, "student_1", "teacher_0")]
-    run = write(metrics=steps(1), lineage=[*lineage, {"step": 1, "child": "student_1"}])
-    assert series(run, "related_pairs", "student") == [(1, 0.0)]
-    assert series(write(name="one", metrics=steps(1, students=1)), "related_pairs", "student") == []
-
-
-def test_founders_are_counted_while_anybody_descends_from_them(write):
-    lineage = [birth(2, "student_1", "student_0"), birth(4, "student_0", "student_1", "student_2")]
-    run = write(metrics=steps(5), lineage=lineage)
-    # Of 0, 1, 2 the second has no descendant from step 2 on; 0 lives on in 1, and in its own place.
-    assert series(run, "founders", "student") == [
-        (1, 1.0),
-        *((step, 2 / 3) for step in (2, 3, 4, 5)),
-    ]
-    assert series(run, "founders", "teacher")[-1] == (5, 1.0)
 
 
 def task(step, rate, nodes, type="code_o"):

@@ -1,23 +1,6 @@
-import pytest
-
 from azr_population.analysis import run_tables
 from azr_population.analysis.frame import tidy
 from azr_population.analysis.html import render
-
-
-def test_how_far_the_sampler_was_from_the_learner_is_shown_per_member():
-    def step(kl, ess):
-        engine = {"mismatch_kl": kl, "ess": ess, "is_clip_frac": 0.001}
-        return {f"student_0/engine/{k}": v for k, v in engine.items()} | {"teacher_0/updates": 0.0}
-
-    def rows_of(*steps):
-        return run_tables.sampler_rows(tidy([{"step": i, **s} for i, s in enumerate(steps, 1)]))
-
-    (row,) = rows_of(step(0.002, 0.98), step(0.004, 0.96))
-    assert (row["name"], row["role"]) == ("student_0", "student")
-    figures = [row[key] for key in ("kl", "ess", "clipped", "largest")]
-    assert figures == pytest.approx([0.003, 0.97, 0.001, 0.004])
-    assert rows_of({"teacher_0/updates": 0.0}) == rows_of() == []
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing():
