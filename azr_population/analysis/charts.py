@@ -258,49 +258,46 @@ def _field(name: str) -> str:
     return "".join(f"\\{sign}" if sign in ".[]:\\'\"" else sign for sign in name)
 
 
-def heatmap(
-    frame: pd.DataFrame,
-    *,
-    rows: str = "teacher",
-    columns: str = "student",
-    cell: int = 0,
-    counts: str = "count",
-) -> Chart:
-    """Shares as coloured cells with their figures: `row`, `column`, `value`, `count`, and where
-    wanted `low`, `high`. Rows and columns stand as they come.
+def heatmap(frame: pd.DataFrame, counts: str, cell: int = 0) -> Chart:
+    """Shares of a teacher's tasks (`row`) that a student (`column`) solved, as coloured cells with
+    their figures: `value`, `count`, and where wanted `low`, `high`. Rows and columns stand as they
+    come.
 
     Args:
-        cell: pixels of a cell; 0 fits the width of the page.
+        counts: what `count` counts.
+        cell: pixels of a cell, which then shows no count; 0 fits the width of the page.
     """
     across, down = (list(dict.fromkeys(frame[name])) for name in ("column", "row"))
-    axis = alt.Axis(orient="top", title=columns, labelAngle=-60 if cell or len(across) > 16 else 0)
-    axis.labelFlush = False
-    tooltips = [alt.Tooltip("row:N", title=rows), alt.Tooltip("column:N", title=columns)]
+    angle = -60 if cell or len(across) > 16 else 0
+    axis = alt.Axis(orient="top", title="student", labelAngle=angle, labelFlush=False)
+    tooltips = [alt.Tooltip("row:N", title="teacher"), alt.Tooltip("column:N", title="student")]
     tooltips += [alt.Tooltip("value:Q", title="solved", format=".1%")]
-    if "low" in frame:
-        tooltips += [
-            alt.Tooltip(f"{name}:Q", title=f"95%, {name}", format=".1%") for name in ("low", "high")
-        ]
-    tooltips.append(alt.Tooltip("count:Q", title=counts))
+    tooltips += [
+        alt.Tooltip(f"{name}:Q", title=f"95%, {name}", format=".1%")
+        for name in ("low", "high")
+        if name in frame
+    ]
     base = alt.Chart(frame).encode(
         x=alt.X("column:N", sort=across, axis=axis).scale(padding=0.04),
-        y=alt.Y("row:N", sort=down, title=rows, axis=alt.Axis(titleAnchor="middle")).scale(
+        y=alt.Y("row:N", sort=down, title="teacher", axis=alt.Axis(titleAnchor="middle")).scale(
             padding=0.04
         ),
-        tooltip=tooltips,
+        tooltip=[*tooltips, alt.Tooltip("count:Q", title=counts)],
     )
-    shade = alt.Color("value:Q", legend=alt.Legend(format="%", gradientLength=160, orient="bottom"))
-    text = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12, color=INK)
-    layers = [
-        base.mark_rect(cornerRadius=3).encode(
-            color=shade.scale(domain=[0, 1], range=list(DIVERGING), interpolate="rgb")
-        ),
-        text.encode(text=alt.Text("value:Q", format=".0%")),
-    ]
-    if cell == 0 or cell >= 40:
-        layers[1] = layers[1].mark_text(fontSize=12, color=INK, dy=-6)
-        small = base.mark_text(fontSize=10, color=SOFT, dy=9)
-        layers.append(small.transform_calculate(n="'\u00d7' + datum.count").encode(text="n:N"))
+    legend = alt.Legend(format="%", gradientLength=160, orient="bottom")
+    shade = alt.Color("value:Q", legend=legend).scale(
+        domain=[0, 1], range=list(DIVERGING), interpolate="rgb"
+    )
+    share = base.transform_filter("isValid(datum.value)").encode(
+        text=alt.Text("value:Q", format=".0%")
+    )
+    count = base.transform_calculate(n="'\u00d7' + datum.count").encode(text="n:N")
+    layers = [base.mark_rect(cornerRadius=3).encode(color=shade)]
+    if cell:
+        layers.append(share.mark_text(fontSize=12, color=INK))
+    else:
+        layers.append(share.mark_text(fontSize=12, color=INK, dy=-6))
+        layers.append(count.mark_text(fontSize=10, color=SOFT, dy=9))
     width: Any = alt.Step(cell) if cell else "container"
     chart: Chart = alt.layer(*layers, width=width, height=(cell or 38) * len(down))
     return chart
@@ -477,20 +474,15 @@ def specification(chart: Chart) -> dict[str, Any]:
     return spec
 
 
-def themed(spec: dict[str, Any], title: str = "", width: int = 480) -> dict[str, Any]:
-    """A specification with the theme, a title and a width in pixels, for a document."""
-    sized = {**spec, "config": {**THEME, "background": CARD}}
-    if spec.get("width") == "container":
-        sized["width"] = width
-    return {**sized, **({"title": title} if title else {})}
-
-
-def to_svg(chart: Chart, path: str | Path, title: str = "", width: int = 480) -> Path:
-    """Draws the chart on a light card as SVG; equal data gives equal bytes."""
-    path = Path(path)
-    svg = vl_convert.vegalite_to_svg(themed(specification(chart), title, width))
+def to_svg(chart: Chart, path: Path, title: str = "") -> Path:
+    """Draws the chart on a light card as SVG, the plot 480 pixels wide unless it says otherwise;
+    equal data gives equal bytes."""
+    spec = {**specification(chart), "config": {**THEME, "background": CARD}}
+    spec |= {"width": 480} if spec.get("width") == "container" else {}
+    spec |= {"title": title} if title else {}
     # The converter numbers clip paths on from one drawing to the next.
     ids: dict[str, str] = {}
+    svg = vl_convert.vegalite_to_svg(spec)
     svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
     path.write_text(svg, encoding="utf-8")
     return path

@@ -233,16 +233,12 @@ def interquartile_mean(values: Values) -> Estimate | None:
     return Estimate(mean, float(bounds.low), float(bounds.high), (len(sample),))
 
 
-def interval_text(
-    test: Estimate, percent: bool = False, signed: bool = False, unit: str = "", low: bool = True
-) -> str:
+def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -> str:
     """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `-` without a mean.
 
     Args:
         percent: values are fractions and are shown in percent; a signed one in points.
         signed: with `+`, as of a difference.
-        unit: what follows the mean of other values.
-        low: whether the interval is shown.
     """
     if math.isnan(test.mean):
         return "-"
@@ -253,18 +249,18 @@ def interval_text(
     places = 0 if size >= 1000 else places
     form = f"{{:{'+' * signed},.{places}f}}"
     mean, least, most = (form.format(round(value, places) + 0.0) for value in values)  # never -0.0
-    unit = (" points" if signed else "%") if percent else f" {unit}" * bool(unit)
-    bounds = "" if not low or math.isnan(test.low) else f" [{least}, {most}]"
+    unit = (" points" if signed else "%") if percent else ""
+    bounds = "" if math.isnan(test.low) else f" [{least}, {most}]"
     return f"{mean}{unit}{bounds}"
 
 
-def band(curves: Mapping[str, pd.Series], level: float = LEVEL) -> pd.DataFrame:
+def band(curves: Mapping[str, pd.Series]) -> pd.DataFrame:
     """The mean of the seeds' curves and Student's interval at every step that all of them have:
     `step`, `value`, `low`, `high` (missing for one seed)."""
     from scipy.stats import t
 
     table = pd.DataFrame(dict(curves)).dropna() if curves else pd.DataFrame()
     mean = table.mean(axis=1)
-    half = table.sem(axis=1) * t.ppf(1 - level / 2, max(table.shape[1] - 1, 1))
+    half = table.sem(axis=1) * t.ppf(1 - LEVEL / 2, max(table.shape[1] - 1, 1))
     rows = {"step": table.index, "value": mean, "low": mean - half, "high": mean + half}
     return pd.DataFrame(rows).reset_index(drop=True)

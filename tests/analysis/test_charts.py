@@ -23,7 +23,7 @@ CHARTS = {
         pd.DataFrame({"step": [1, 2], "series": "a.b", "value": [1, 2], "low": 0.0, "high": 3.0})
     ),
     "heatmap": lambda: charts.heatmap(
-        pd.DataFrame({"row": ["T0"], "column": ["S0"], "value": [0.5], "count": [3]})
+        pd.DataFrame({"row": ["T0"], "column": ["S0"], "value": [0.5], "count": [3]}), "tasks"
     ),
     "intervals": lambda: charts.intervals(
         pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True})

@@ -94,7 +94,7 @@ def test_one_formatter():
     result = Estimate(0.0332, 0.0141, 0.052, (12,))
     assert interval_text(result, percent=True) == "3.3% [1.4, 5.2]"
     assert interval_text(result, percent=True, signed=True) == "+3.3 points [+1.4, +5.2]"
-    assert interval_text(Estimate(1234.5, math.nan, math.nan, (1,)), unit="cells") == "1,234 cells"
+    assert interval_text(Estimate(1234.5, math.nan, math.nan, (1,))) == "1,234"
     assert interval_text(Estimate(math.nan, math.nan, math.nan, (0,))) == "-"
 
 
