@@ -114,11 +114,14 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
         "azr.problem_types=[code_i,code_x]",
         "azr.train_propose=false",
         "azr.seed_dataset=no/such/file.jsonl",
+        # What is for local runs alone.
+        "population.matchmaking.past_opponent_fraction=0.2",
+        "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
     ],
 )
 def test_what_cannot_work_is_refused_by_its_key(host, override):
     config = composed(host, ["+population=4t4s", override])
-    with refuses(override.lstrip("+").partition("=")[0]):
+    with refuses(override.lstrip("+").partition("=")[0].removesuffix(".init")):
         checks.check_config(config, read_settings(config.population))
 
 
@@ -127,19 +130,6 @@ def test_every_match_needs_a_proposal_of_each_type(host):
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
         checks.check_config(config, read_settings(config.population))
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "population.matchmaking.past_opponent_fraction=0.2",
-        "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
-    ],
-)
-def test_what_is_for_local_runs_is_refused(host, override):
-    config = composed(host, ["+population=2t2s", override])
-    with refuses(override.lstrip("+").partition("=")[0].removesuffix(".init")):
-        read_settings(config.population)
 
 
 def test_seed_files_must_hold_a_students_rows(host, tmp_path):
