@@ -12,23 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from random import Random
 from statistics import mean
 from typing import Any
 
 from azr_population.analysis.statistics import compare, interval
-from azr_population.bases.demonstrations import from_tasks
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
-from azr_population.domains.format import Format
-from azr_population.domains.task import Task
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import held_out_eval
 from azr_population.method.members import Member, Role
-from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
+from azr_population.method.phases import StepContext
 
 TYPES = ("code_o", "code_i")
 
@@ -61,14 +55,14 @@ def main() -> None:
 
 def measure(config: Config) -> tuple[list[float], dict[str, Any]]:
     """The bare base's greedy score at each task, and the row of the table."""
-    held_out = held_out_eval(config)
-    with open_referee(config) as referee, open_engine(config) as engine:
-        tools = StepContext(engine, referee, domain_of(config), format_of(config))
+    held_out = held_out_eval(config.eval, config.task)
+    with StepContext.open(config, open_engine(config)) as tools:
         # A fresh member changes nothing.
         scores = held_out.greedy(tools, Member("agent_0", Role.AGENT, 0))
-        right = answers(held_out.tasks, tools.format)
-        likely = engine.likelihoods(*zip(*right, strict=True), [0] * len(right))
-        bytes_held = engine.engine.learner.model.get_memory_footprint()
+        prompts = [tools.format.solve_prompt(task) for task in held_out.tasks]
+        answers = [tools.format.write_answer(task) for task in held_out.tasks]
+        likely = tools.engine.likelihoods(prompts, answers, [0] * len(answers))
+        bytes_held = tools.engine.engine.learner.model.get_memory_footprint()
     row: dict[str, Any] = {"memory_mb": round(bytes_held / 1e6)}
     for kind in TYPES:
         both = zip(held_out.tasks, scores, strict=True)
@@ -76,13 +70,6 @@ def measure(config: Config) -> tuple[list[float], dict[str, Any]]:
         row[f"{kind}, greedy"] = [round(x, 4) for x in (estimate.mean, estimate.low, estimate.high)]
     row["nats of a right answer"] = round(mean(-math.log(chance) for chance in likely), 3)
     return scores, row
-
-
-def answers(tasks: Sequence[Task], format: Format) -> list[tuple[str, str]]:
-    """As many prompts with right answers as there are tasks."""
-    groups = (group for group in from_tasks(tasks, format, Random(0)) if group.phase == "solve")
-    pairs = ((each.prompt, each.completion) for group in groups for each in group.demonstrations)
-    return list(islice(pairs, len(tasks)))
 
 
 if __name__ == "__main__":

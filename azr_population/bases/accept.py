@@ -1,33 +1,41 @@
-"""Acceptance of a base: what it proposes and solves, judged by execution as in a run.
+"""`azr-population base validate`: what a base proposes and solves, judged by execution as in a run.
 
 The base proposes at temperature 1 and solves its own valid proposals; figures are per task type.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import binomtest
 
 from azr_population.analysis.statistics import Estimate, interval, interval_text
-from azr_population.bases.programs import digest, read_digests
+from azr_population.bases.demonstrations import digest, read_digests
+from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.formats import FORMATS
+from azr_population.domains.code.formats import FORMATS, base_format
+from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task_types import TaskType, reference_answer
 from azr_population.domains.format import read_answer, read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
+from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.engine import Sampling
 from azr_population.engines.rollouts import RolloutSettings
+from azr_population.errors import UserError
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import grade, verify
+from azr_population.method.phases import StepContext, grade, verify
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.method.step_context import StepContext
 from azr_population.pages.console.heartbeat import spinner
 from azr_population.referee import Referee
 from azr_population.runs.records import show
@@ -66,10 +74,137 @@ _ROWS = 64
 """Rows decoded at once: the logits of a large vocabulary take most of a step's memory."""
 
 
+def validate(
+    path: str | None,
+    format: str | None = None,
+    tasks: int = 500,
+    samples: int = 4,
+    seed: int = 1,
+    seed_files: Sequence[str] = (),
+    out: Path | None = None,
+    skip_training_check: bool = False,
+    check_seeds: int = 3,
+    check_steps: int = 100,
+    jobs: int = 1,
+) -> int:
+    """Measures the base in `path` (the nano base that ships where None is given), and trains a few
+    runs on a nano base. Returns the exit code: 0, or 1 where it misses its targets. Raises
+    UserError: no base is there, or `out` cannot be written."""
+    folder = base_folder(path or nano_base_path(), key="DIR")
+    format = format or _base_format(folder)
+    if out and not out.parent.is_dir():
+        raise UserError(
+            f"--out {out}: its folder is not there; make it, or name another", key="--out"
+        )
+    copies = {digest(seed.program) for file in seed_files for seed in read_seed_file(file)}
+    figures = accept(folder, format, tasks, seed, samples, copies)
+    targets = TARGETS.get(format, {})
+    print_table(figures, targets, f"{folder.name}, {tasks} proposals per type, 95% intervals")
+    if out:
+        estimates = lambda e: {"mean": e.mean, "low": e.low, "high": e.high}  # noqa: E731
+        out.write_text(json.dumps(figures, indent=1, default=estimates) + "\n", encoding="utf-8")
+    code = 1 if missed(figures, targets) else 0
+    if format != "nano" or skip_training_check:
+        return code
+    from azr_population.measuring.training_check import print_training_check, training_check
+
+    # The settings were chosen on other seeds, which the card names.
+    seeds = range(seed + 1, seed + 1 + check_seeds)
+    return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
+
+
+def _base_format(folder: Path) -> str:
+    try:
+        return base_format(folder, load_tokenizer(folder))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
+        ) from error
+
+
+def accept(
+    folder: Path,
+    format: str = "short",
+    n: int = 500,
+    seed: int = 1,
+    attempts: int = 4,
+    copies: Collection[str] = (),
+    types: Sequence[TaskType] = tuple(TaskType),
+) -> dict[TaskType, BaseFigures]:
+    """Figures by task type; the same seed gives the same ones.
+
+    Args:
+        format: of the prompts, as `base.prompt_format` of a run.
+        n: proposals per task type.
+        attempts: answers per valid task at temperature 1, over which `solved` is the mean.
+        copies: digests of programs that count as copies, beside those of the base's warm-up.
+    """
+    prompts = FORMATS.find(format).function()
+    # The engine of a run with one adapter that adds nothing: its factor B is zero.
+    settings = EngineSettings(
+        str(folder),
+        ("base",),
+        LoraSpec(1, 1.0, ("all-linear",)),
+        dtype="bfloat16" if prompts.chat else "float32",
+        rollout=RolloutSettings(rows=_ROWS),
+    )
+    engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
+    seeds, copies = count(seed + 1), read_digests(folder).union(copies)
+    figures: dict[TaskType, BaseFigures] = {}
+    with Referee() as referee, spinner(folder.name) as begin:
+        context = StepContext(engine, referee, Code(), prompts)
+        for place, type in enumerate(types, start=1):
+            begin(f"{type}, {place} of {len(types)}")
+            figures[type] = _measure(context, type, n, attempts, copies, seeds)
+    return figures
+
+
+def _measure(
+    context: StepContext,
+    type: TaskType,
+    n: int,
+    attempts: int,
+    copies: Collection[str],
+    seeds: Iterator[int],
+) -> BaseFigures:
+    format, match = context.format, Match(*Roster.make(1, 1))
+    sampling = Sampling(format.max_new_tokens(type, "propose"), n=1)
+    prompts = [format.propose_prompt(type)] * n
+    completions = [c for (c,) in context.engine.generate(prompts, [0] * n, sampling, next(seeds))]
+    rows = [Proposal(match, type, c, read_proposal(format, type, c)) for c in completions]
+    verify(rows, context, TaskConfig())
+    valid = [row for row in rows if row.task is not None]
+    tasks = [row.task for row in valid if row.task is not None]
+    solve_rates: dict[str, list[float]] = {"solved": [], "greedy": []}
+    for name, temperature, samples in (("solved", 1.0, attempts), ("greedy", 0.0, 1)):
+        prompts = [format.solve_prompt(task) for task in tasks]
+        sampling = Sampling(format.max_new_tokens(type, "solve"), temperature, n=samples)
+        groups = context.engine.generate(prompts, [0] * len(valid), sampling, next(seeds))
+        for row, group in zip(valid, groups, strict=True):
+            row.attempts = [Attempt(answer, read_answer(format, type, answer)) for answer in group]
+        grade(valid, context)
+        solve_rates[name] = [row.solve_rate or 0.0 for row in valid]
+    answers = Counter(map(reference_answer, tasks))
+    shares = {
+        "valid": share(len(tasks), n),
+        "unique": share(len({(task.program, task.inputs) for task in tasks}), len(tasks)),
+        "copied": share(sum(digest(t.program) in copies for t in tasks), len(tasks) * bool(copies)),
+        "solved": interval(solve_rates["solved"]) if tasks else None,
+        "greedy": share(round(sum(solve_rates["greedy"])), len(tasks)),
+        "guess": share(max(answers.values(), default=0), len(tasks)),
+    }
+    return {
+        "proposals": n,
+        "valid_tasks": len(tasks),
+        **{name: estimate for name, estimate in shares.items() if estimate},
+        "tokens": sum(len(completion.token_ids) for completion in completions) / n,
+        **pd.DataFrame([row.measures for row in valid]).mean().to_dict(),
+        "refused": dict(Counter(row.reason for row in rows if row.task is None).most_common()),
+    }
+
+
 def share(successes: int, total: int) -> Estimate | None:
     """With Wilson's interval; None of nothing."""
-    from scipy.stats import binomtest
-
     if not total:
         return None
     bounds = binomtest(successes, total).proportion_ci(method="wilson")
@@ -92,13 +227,8 @@ def missed(figures: Mapping[TaskType, BaseFigures], targets: Targets) -> list[st
 
 def print_table(figures: Mapping[TaskType, BaseFigures], targets: Targets, title: str) -> None:
     """Prints figures, refused proposals and missed targets."""
-    from rich.console import Console
-    from rich.table import Table
-
     sizes = [size for size in MEASURES if size.short]
-    table = Table(title=title)
-    for heading in ("task", *SHARES, "tokens", *(size.short for size in sizes)):
-        table.add_column(heading, justify="left" if heading == "task" else "right")
+    table = Table("task", *SHARES, "tokens", *(size.short for size in sizes), title=title)
     for type, row in figures.items():
         table.add_row(
             str(type),
@@ -112,98 +242,3 @@ def print_table(figures: Mapping[TaskType, BaseFigures], targets: Targets, title
         console.print(f"{type} refused: {row['refused']}")
     for line in missed(figures, targets):
         console.print(f"[red]missed: {line}[/red]")
-
-
-def accept(
-    folder: str | Path,
-    format: str = "short",
-    n: int = 500,
-    seed: int = 1,
-    attempts: int = 4,
-    seen_programs: Sequence[str] = (),
-    types: Sequence[TaskType] = tuple(TaskType),
-) -> dict[TaskType, BaseFigures]:
-    """Figures by task type; the same seed gives the same ones.
-
-    Args:
-        format: of the prompts, as `base.prompt_format` of a run.
-        n: proposals per task type.
-        attempts: answers per valid task at temperature 1, over which `solved` is the mean.
-        seen_programs: programs that count as copies, beside those of the base's warm-up.
-    """
-    copies = read_digests(folder) | {digest(program) for program in seen_programs}
-    prompts = FORMATS.find(format).function()
-    # The engine of a run with one adapter that adds nothing: its factor B is zero.
-    settings = EngineSettings(
-        str(folder),
-        ("base",),
-        LoraSpec(1, 1.0, ("all-linear",)),
-        dtype="bfloat16" if prompts.chat else "float32",
-        rollout=RolloutSettings(rows=_ROWS),
-    )
-    engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
-    seeds = count(seed + 1)
-    figures: dict[TaskType, BaseFigures] = {}
-    with Referee() as referee, spinner(Path(folder).name) as begin:
-        context = StepContext(engine, referee, Code(), prompts)
-        for place, type in enumerate(types, start=1):
-            begin(f"{type}, {place} of {len(types)}")
-            figures[type] = _measure(context, type, n, attempts, copies, seeds)
-    return figures
-
-
-def _measure(
-    context: StepContext,
-    type: TaskType,
-    n: int,
-    attempts: int,
-    copies: set[str],
-    seeds: Iterator[int],
-) -> BaseFigures:
-    format, match = context.format, Match(*Roster.make(1, 1))
-    sampling = Sampling(format.max_new_tokens(type, "propose"), n=1)
-    prompts = [format.propose_prompt(type)] * n
-    completions = [c for (c,) in context.engine.generate(prompts, [0] * n, sampling, next(seeds))]
-    rows = [Proposal(match, type, c, read_proposal(format, type, c)) for c in completions]
-    verify(rows, context, TaskConfig())
-    tasks = [row.task for row in rows if row.task is not None]
-    refused = Counter(row.reason for row in rows if row.task is None)
-    complexity = pd.DataFrame([row.measures for row in rows if row.task is not None])
-    answers = Counter(map(reference_answer, tasks))
-    solved = _solve_rates(rows, context, attempts, 1.0, next(seeds))
-    greedy = _solve_rates(rows, context, 1, 0.0, next(seeds))
-    shares = {
-        "valid": share(len(tasks), n),
-        "unique": share(len({(task.program, task.inputs) for task in tasks}), len(tasks)),
-        "copied": share(sum(digest(t.program) in copies for t in tasks), len(tasks))
-        if copies
-        else None,
-        "solved": interval(solved) if solved else None,
-        "greedy": share(round(sum(greedy)), len(greedy)),
-        "guess": share(max(answers.values(), default=0), len(tasks)),
-    }
-    return {
-        "proposals": n,
-        "valid_tasks": len(tasks),
-        **{name: estimate for name, estimate in shares.items() if estimate},
-        "tokens": sum(len(completion.token_ids) for completion in completions) / n,
-        **complexity.mean().to_dict(),
-        "refused": dict(refused.most_common()),
-    }
-
-
-def _solve_rates(
-    rows: Sequence[Proposal], context: StepContext, attempts: int, temperature: float, seed: int
-) -> list[float]:
-    """The share of right answers to each valid task."""
-    valid = [row for row in rows if row.task is not None]
-    if not valid:
-        return []
-    format, type = context.format, valid[0].type
-    prompts = [format.solve_prompt(row.task) for row in valid if row.task is not None]
-    sampling = Sampling(format.max_new_tokens(type, "solve"), temperature, n=attempts)
-    groups = context.engine.generate(prompts, [0] * len(valid), sampling, seed)
-    for row, group in zip(valid, groups, strict=True):
-        row.attempts = [Attempt(answer, read_answer(format, type, answer)) for answer in group]
-    grade(valid, context)
-    return [row.solve_rate or 0.0 for row in valid]

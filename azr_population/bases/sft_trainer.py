@@ -1,54 +1,77 @@
 """Training of all of a base's weights on packed documents: pre-training and SFT share this loop.
 
 float32 weights under bfloat16 autocast, AdamW, a learning rate with a short warm-up that falls to
-zero when the minutes or tokens are used up. One process on a CPU.
+zero when the minutes or tokens are used up. One process trains on a CPU, another one makes the
+documents.
 """
 
 import copy
-import shutil
+import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from azr_population.engines.base_model import write_sample
+from azr_population.pages.console.heartbeat import stop_requests
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Document:
-    """One document. All arrays (length,): token ids, positions, branches (int64), weights.
+class Document(NamedTuple):
+    """Tokens in a row, lists of one length.
 
     All tokens attend to branch 0; those of branches 1, 2, ... also to their branch. `weights[t]` is
     the weight of predicting token t: 0 for the first token of a later branch, which does not follow
     the token before it in the row.
     """
 
-    ids: np.ndarray
-    positions: np.ndarray
-    branches: np.ndarray
-    weights: np.ndarray
+    ids: list[int]
+    positions: list[int]
+    branches: list[int]
+    weights: list[float]
+    programs: tuple[str, ...] = ()
+    """What it is about."""
 
 
-@dataclass(frozen=True)
-class Batch:
+def branched(pairs: Iterable[tuple[list[int], list[int]]], weight: float) -> Document:
+    """Prompts with their completions, in token ids: the beginning that all have in common, then the
+    rest of each in its branch. Tokens of completions have the `weight`, those of prompts 0.
+
+    The last common token is in every branch, because the next one is predicted from it.
+    """
+    rows = [([*prompt, *completion], len(prompt)) for prompt, completion in pairs]
+    columns = zip(*(ids for ids, _ in rows), strict=False)
+    shared = max(0, sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns)) - 1)
+    document = Document([], [], [], [])
+    for branch, (ids, prompt_length) in enumerate(rows, 1):
+        weights = [weight if place >= prompt_length else 0.0 for place in range(len(ids))]
+        start = 0 if branch == 1 else shared
+        if start:
+            weights[start] = 0.0
+        document.ids.extend(ids[start:])
+        document.positions.extend(range(start, len(ids)))
+        document.branches.extend(0 if n < shared else branch for n in range(start, len(ids)))
+        document.weights.extend(weights[start:])
+    return document
+
+
+class Batch(NamedTuple):
     """Rows of packed documents; (rows, length) each. Padding has weight 0 and document -1."""
 
     ids: Tensor
     positions: Tensor
-    documents: Tensor
     branches: Tensor
     weights: Tensor
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that are not padding."""
-        return int((self.documents >= 0).sum())
+    documents: Tensor
 
     @property
     def may_attend(self) -> Tensor:
@@ -80,20 +103,15 @@ def pack(documents: Iterable[Document], rows: int, length: int) -> Iterator[Batc
 
 
 def _batch(packed: list[list[Document]], length: int) -> Batch:
-    shape = (len(packed), length)
-    ids, positions, branches = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
-    documents, weights = torch.full(shape, -1), torch.zeros(shape)
-    for row, in_row in enumerate(packed):
-        start = 0
-        for number, document in enumerate(in_row):
-            part = slice(start, start + len(document.ids))
-            ids[row, part] = torch.from_numpy(document.ids)
-            positions[row, part] = torch.from_numpy(document.positions)
-            branches[row, part] = torch.from_numpy(document.branches)
-            weights[row, part] = torch.from_numpy(document.weights)
-            documents[row, part] = number
-            start = part.stop
-    return Batch(ids, positions, documents, branches, weights)
+    def tensor(rows: Iterable[list[Any]], padding: float) -> Tensor:
+        return torch.tensor([row + [padding] * (length - len(row)) for row in rows])
+
+    columns = (
+        tensor(([value for document in row for value in document[n]] for row in packed), padding)
+        for n, padding in enumerate((0, 0, 0, 0.0))
+    )
+    numbers = ([n for n, document in enumerate(row) for _ in document.ids] for row in packed)
+    return Batch(*columns, tensor(numbers, -1))
 
 
 def model_loss(model: Any, batch: Batch) -> Tensor:
@@ -101,7 +119,8 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
     allowed = batch.may_attend
     bias = torch.zeros(allowed.shape, dtype=torch.bfloat16)
     bias.masked_fill_(~allowed, torch.finfo(torch.bfloat16).min)
-    trained = batch.weights[:, 1:] > 0
+    shares = batch.weights[:, 1:]
+    trained = shares > 0
     with torch.autocast("cpu", torch.bfloat16):
         hidden = model.base_model(
             input_ids=batch.ids,
@@ -112,21 +131,21 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
         # Only logits with a weight: the vocabulary is larger than the rest of the model.
         logits = model.get_output_embeddings()(hidden[:, :-1][trained])
     each = F.cross_entropy(logits.float(), batch.ids[:, 1:][trained], reduction="none")
-    shares = batch.weights[:, 1:][trained]
-    return (each * shares).sum() / shares.sum()
+    return (each * shares[trained]).sum() / shares.sum()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSchedule:
-    """How long training takes, and its learning rate."""
+    """How long training takes, its learning rate, and the size of a batch."""
 
+    minutes: float
     learning_rate: float
     warmup_steps: int
-    minutes: float
-    """Of training in total, over all restarts."""
+    rows: int
+    length: int
+    """Tokens of a row."""
     tokens: int = 0
     """Training ends earlier after so many; 0: no limit. The same tokens give the same weights."""
-    max_grad_norm: float = 1.0
 
 
 @dataclass
@@ -137,78 +156,88 @@ class Progress:
     tokens: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    share: float = 0.0
+    """Of the training, 0 to 1."""
+    stopped_by: int = 0
+    """The signal that ended it before."""
     curve: list[dict[str, float]] = field(default_factory=list)
 
-    def share(self, minutes: float, tokens: int) -> float:
-        """The finished share of the training, 0 to 1."""
-        return max(self.seconds / (60.0 * minutes), self.tokens / tokens if tokens else 0.0)
+
+LOG_SECONDS = 20.0
 
 
 def train(
     model: Any,
-    batches: Iterator[Batch],
+    documents: Iterable[Document],
     optimizer: torch.optim.Optimizer,
     schedule: TrainingSchedule,
-    progress: Progress,
-    save: Callable[[], None],
     log: Callable[[str], None],
-    stopping: Callable[[], bool] = lambda: False,
-    log_seconds: float = 20.0,
-    save_seconds: float = 300.0,
-) -> None:
-    """Trains until the schedule ends or `stopping()` is true after a step; `save()` at intervals
-    and at the end. Updates `progress`."""
-    wall, cpu = time.monotonic() - progress.seconds, time.process_time() - progress.cpu_seconds
-    logged = saved = progress.seconds
-    window: list[float] = []
+) -> Progress:
+    """Trains until the schedule ends, or a signal asks to stop (a second one interrupts)."""
+    stopped: list[int] = []
+
+    def say_stopping() -> None:
+        if len(stopped) > 1:
+            raise KeyboardInterrupt
+        log("stopping after this step; once more to stop at once")
+
+    progress, window, logged = Progress(), list[float](), 0.0
+    wall, cpu = time.monotonic(), time.process_time()
+    batches = pack(documents, schedule.rows, schedule.length)
     model.train()
-    while (share := progress.share(schedule.minutes, schedule.tokens)) < 1.0 and not stopping():
-        batch = next(batches)
-        rate = min((progress.steps + 1) / schedule.warmup_steps, 1.0 - share)
-        for group in optimizer.param_groups:
-            group["lr"] = schedule.learning_rate * rate
-        loss = model_loss(model, batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), schedule.max_grad_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        window.append(loss.item())
-        progress.steps += 1
-        progress.tokens += batch.tokens
-        progress.seconds = time.monotonic() - wall
-        progress.cpu_seconds = time.process_time() - cpu
-        if progress.seconds - logged > log_seconds:
-            logged = progress.seconds
-            _record(progress, schedule, window, log)
-            window = []
-        if progress.seconds - saved > save_seconds:
-            saved = progress.seconds
-            save()
-    save()
+    with stop_requests(stopped, say_stopping):
+        while progress.share < 1.0 and not stopped:
+            batch = next(batches)
+            rate = min((progress.steps + 1) / schedule.warmup_steps, 1.0 - progress.share)
+            for group in optimizer.param_groups:
+                group["lr"] = schedule.learning_rate * rate
+            loss = model_loss(model, batch)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            window.append(loss.item())
+            progress.steps += 1
+            progress.tokens += int((batch.documents >= 0).sum())
+            progress.seconds = time.monotonic() - wall
+            progress.cpu_seconds = time.process_time() - cpu
+            spent = progress.tokens / schedule.tokens if schedule.tokens else 0.0
+            progress.share = max(progress.seconds / (60.0 * schedule.minutes), spent)
+            if progress.seconds - logged > LOG_SECONDS:
+                mean = round(sum(window) / len(window), 4)
+                point = {"step": progress.steps, "tokens": progress.tokens, "loss": mean}
+                progress.curve.append(point)
+                left = progress.seconds * (1.0 / progress.share - 1.0) / 60.0
+                log(
+                    f"step {progress.steps} tokens {progress.tokens / 1e3:.0f}k loss {mean:.3f} "
+                    f"{progress.tokens / progress.seconds:.0f} tokens/s {progress.share:.0%}, "
+                    f"{left:.0f} minutes left"
+                )
+                window, logged = [], progress.seconds
+    progress.stopped_by = stopped[0] if stopped else 0
+    return progress
 
 
-def _record(
-    progress: Progress, schedule: TrainingSchedule, window: list[float], log: Callable[[str], None]
-) -> None:
-    loss, tokens = sum(window) / len(window), progress.tokens
-    progress.curve.append({"step": progress.steps, "tokens": tokens, "loss": round(loss, 4)})
-    share = progress.share(schedule.minutes, schedule.tokens)
-    minutes_left = progress.seconds * (1.0 - share) / share / 60.0
-    log(
-        f"step {progress.steps} tokens {tokens / 1e3:.0f}k loss {loss:.3f} "
-        f"{tokens / progress.seconds:.0f} tokens/s {share:.0%}, {minutes_left:.0f} minutes left"
-    )
+def made_ahead(function: Callable[[int], Iterable[T]], jobs: Iterable[int]) -> Iterator[T]:
+    """What `function(job)` gives of each job in order, the next job's made ahead in a child
+    process. `function` must be picklable, and `jobs` may be endless."""
+    # Ctrl-C is for the parent, which finishes its step.
+    ignore = signal.SIGINT, signal.SIG_IGN
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, spawn, signal.signal, ignore)
+    try:
+        ahead: Future[Iterable[T]] | None = None
+        for job in jobs:
+            made, ahead = ahead, pool.submit(function, job)
+            yield from made.result() if made else ()
+        yield from ahead.result() if ahead else ()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def save_base(model: Any, tokenizer: Any, out: Path, sample: str) -> None:
-    """Writes bfloat16 weights, the tokenizer, and a sample of text to check them by; files are
-    replaced whole."""
-    scratch = out / "writing"
+    """Writes bfloat16 weights, the tokenizer, and a sample of text to check them by."""
     half = copy.deepcopy(model).to(torch.bfloat16).eval()
-    half.save_pretrained(scratch)
-    tokenizer.save_pretrained(scratch)
-    write_sample(scratch, half, tokenizer, sample)
-    for path in scratch.iterdir():
-        path.chmod(0o644)
-        path.replace(out / path.name)
-    shutil.rmtree(scratch)
+    half.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    write_sample(out, half, tokenizer, sample)

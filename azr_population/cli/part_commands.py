@@ -1,5 +1,6 @@
 """`evolve`, `referee`, `base`, `doctor`, `completion`: the parts that stand alone."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,12 @@ def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _wait_passively() -> None:
+    """To be called before torch is loaded. On a busy machine threads that spin take the processor
+    from the thread that they wait for, and a step takes three times as long."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
 def _seed_files(help: str) -> Callable[..., Any]:
     return click.option(
         "--seed-file",
@@ -161,7 +168,8 @@ def _seed_files(help: str) -> Callable[..., Any]:
 @_sft_options
 def smollm2(out: Path, file: str | None, **settings: Any) -> int:
     """Train SmolLM2-135M, from the package index, on executed tasks."""
-    from azr_population.bases.base_command import make_smollm2
+    _wait_passively()
+    from azr_population.bases.sft import make_smollm2
 
     return make_smollm2(out, file, **settings)
 
@@ -172,7 +180,8 @@ def smollm2(out: Path, file: str | None, **settings: Any) -> int:
 @_sft_options
 def sft(path: str, out: Path, **settings: Any) -> int:
     """Train a Hugging Face folder of yours on executed tasks."""
-    from azr_population.bases.base_command import make_sft
+    _wait_passively()
+    from azr_population.bases.sft import make_sft
 
     return make_sft(path, out, **settings)
 
@@ -215,7 +224,7 @@ def build(out: str, minutes: float, seed: int, threads: int) -> None:
 @click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="its runs at a time")
 def validate(path: str | None, **options: Any) -> int:
     """Measure what a base proposes and solves, and whether a nano base trains."""
-    from azr_population.bases.base_command import validate
+    from azr_population.bases.accept import validate
 
     return validate(path, **options)
 

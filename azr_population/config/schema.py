@@ -254,9 +254,8 @@ class EvolutionConfig(Section):
     would make it the next victim. With a long grace period every member is a protected newborn; the
     run warns of that."""
     fitness: str = "conservative_rating"
-    """conservative_rating (mu - 3 sigma), mu, mean_reward, constant; in local runs also crossplay
-    (every student at the step's tasks of every teacher) and validation_eval (held-out tasks that
-    are not reported)."""
+    """conservative_rating (mu - 3 sigma), mu, mean_reward, constant; in local runs also
+    validation_eval (held-out tasks that are not reported)."""
     validation_seed: int = Field(default=3011, ge=0)
     """Seed of the tasks of `validation_eval`, which exclude those of the reported eval."""
     validation_tasks: int = Field(default=200, ge=1, le=2000)
@@ -265,7 +264,7 @@ class EvolutionConfig(Section):
     selection: str = "truncation"
     replacement: str = "worst"
     selection_options: dict[str, float] = Field(default_factory=dict)
-    """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
+    """Options of the selection: `top` (truncation)."""
     child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
     """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ A domain is a folder here and a line in `known.py`, or a class of yours anywhere
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
@@ -44,18 +44,30 @@ class Part(NamedTuple):
 
 
 class HeldOut:
-    """Recognises tasks of the eval, here by their exact program."""
+    """Recognises programs of the eval by the `fingerprint` of a domain: self-play must not train on
+    them."""
 
-    def __init__(self, programs: Iterable[str]) -> None:
-        self._programs = set(programs)
+    def __init__(
+        self, programs: Iterable[str], fingerprint: Callable[[str, bool], Hashable]
+    ) -> None:
+        held_out = list(programs)
+        self._fingerprint = fingerprint
+        self._copies, self._near_copies = (
+            {fingerprint(program, constants) for program in held_out} - {None}
+            for constants in (True, False)
+        )
 
     def is_copy(self, program: str) -> bool:
-        """Whether it is a program of the eval; such a proposal is refused."""
-        return program in self._programs
+        """Whether it is one of them; such a proposal is refused."""
+        return self._fingerprint(program, True) in self._copies
 
     def is_near_copy(self, program: str) -> bool:
-        """Whether it is nearly one; such tasks are counted."""
-        return self.is_copy(program)
+        """Whether it differs from one of them in constants only; such tasks are counted.
+
+        At nano scale programs are so short that many agree by chance: refusing them would remove a
+        part of the grammar.
+        """
+        return self._fingerprint(program, False) in self._near_copies
 
 
 class Domain(ABC):
@@ -106,9 +118,14 @@ class Domain(ABC):
         """The `measures` of what a task is about, by name; empty where there are none."""
         return {}
 
+    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
+        """Equal for programs that are copies of each other, without `constants` also for those that
+        differ in these; None where there is none."""
+        return program
+
     def held_out(self, programs: Iterable[str]) -> HeldOut:
         """Recognises copies of these programs."""
-        return HeldOut(programs)
+        return HeldOut(programs, self.fingerprint)
 
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         """A valid task of this type by a generator of the domain: a held-out one for evals, or one
@@ -136,12 +153,6 @@ class Domain(ABC):
             f"task.seed_file={path}: this task.domain reads no seed files; leave it out",
             key="task.seed_file",
         )
-
-    def complete_seeds(
-        self, seeds: Sequence[ParsedProposal], referee: Referee
-    ) -> list[ParsedProposal]:
-        """The seeds, with parts that must be executed filled in; called before `judge`."""
-        return list(seeds)
 
     def parts(self, task: Mapping[str, Any]) -> list[Part]:
         """A record of `tasks.jsonl` as people read it."""

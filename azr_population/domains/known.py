@@ -1,18 +1,15 @@
 """The domains, by name: the `task.domain` of a run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
-from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
-from azr_population.domains.domain import Domain, Verdict
+from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.puzzles.domain import Puzzles
-from azr_population.domains.task import ParsedProposal, Task
 from azr_population.errors import UserError
-from azr_population.referee import Referee
 from azr_population.registry import Registry
 
 DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain")
@@ -40,15 +37,10 @@ class NotRun(Domain):
     types: ClassVar[Mapping[str, str]] = {}
     formats: ClassVar[Registry[Callable[[], Format]]] = Registry("base.prompt_format")
 
-    def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
-    ) -> list[Task | str]:
-        raise UserError(_NOT_RUN, key="task.domain")
+    def judge(self, *_: Any, **__: Any) -> NoReturn:
+        raise UserError(
+            "task.domain is custom code and is not run; use azr-population --trust COMMAND",
+            key="task.domain",
+        )
 
-    def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
-    ) -> list[list[Verdict]]:
-        raise UserError(_NOT_RUN, key="task.domain")
-
-
-_NOT_RUN = "task.domain is custom code and is not run; use azr-population --trust COMMAND"
+    grade = judge

@@ -2,23 +2,17 @@
 
 A CVT archive: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to
 scale up MAP-Elites" (2018). Bounds, weights and cells are fixed, so that a cell means the same in
-every run. The cells belong to the centroids of possible problems, in a file beside the domain:
-
-    python -m azr_population.domains.space puzzles
+every run. The cells belong to the centroids in a file beside the domain: k-means of 50,000 possible
+problems, whose descriptors cover what is possible and not what some model writes.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-SAMPLES = 50_000
-"""Possible problems that are clustered into cells."""
 
 
 class Descriptor(NamedTuple):
@@ -40,8 +34,6 @@ class Space:
     """A record of `tasks.jsonl` in descriptor values; None if it cannot be parsed."""
     words: Callable[[Mapping[str, float]], str]
     """A cell in words, from the descriptor values of its centroid."""
-    samples: Callable[[int, int], np.ndarray]
-    """(seed, n) -> n possible problems in descriptor values, float64[n, d]."""
     centroids: Path
     panels: tuple[str, ...]
     """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
@@ -51,8 +43,6 @@ class Space:
     """Their labels."""
     ends: tuple[str, str]
     """The ends of the horizontal axis."""
-    cells: int = 1000
-    seed: int = 9
 
     def scale(self, points: np.ndarray) -> np.ndarray:
         """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
@@ -80,28 +70,6 @@ class Space:
         _, nearest = KDTree(self.archive).query(self.scale(points).astype(np.float64))
         return np.asarray(nearest, dtype=np.int64)
 
-    def make_archive(self) -> np.ndarray:
-        """The centroids, made again, float32[cells, d]."""
-        from sklearn.cluster import k_means  # pip install scikit-learn: nothing else needs it
-
-        centres, *_ = k_means(
-            self.scale(self.samples(self.seed, SAMPLES)),
-            self.cells,
-            init="random",
-            n_init=1,
-            algorithm="lloyd",
-            random_state=self.seed,
-        )
-        centres = np.round(np.clip(centres, 0.0, None), 4)
-        ordered: np.ndarray = centres[np.lexsort(centres.T[::-1])].astype(np.float32)
-        return ordered
-
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
         return tuple(np.array([d[i] for d in self.descriptors]) for i in (1, 2, 3))
-
-
-if __name__ == "__main__":
-    # Late and by name: every domain with a space imports this module.
-    space: Space = import_module("azr_population.domains.known").find_domain(sys.argv[1]).space
-    np.save(space.centroids, space.make_archive())

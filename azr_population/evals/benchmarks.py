@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from azr_population.domains.puzzles.p3 import program_of
 from azr_population.errors import UserError
 from azr_population.files import read_json
 
@@ -315,6 +314,13 @@ _AZR = "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, evaluation/math_ev
 _MAA = "problems by the MAA; data file MIT"
 
 
+def _puzzle(row: Row) -> PuzzleProblem:
+    """With the import that annotations of `sat` need; the file leaves it out."""
+    sat = str(row["sat"])
+    header = "from typing import List\n\n\n" if "List" in sat else ""
+    return PuzzleProblem(row["name"], header + sat)
+
+
 def _in_azr(
     name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str,
     hub: str, folder: str = "", max_tokens: int = 4096,
@@ -382,7 +388,7 @@ _ALL = (
     ),
     Benchmark(
         "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),
-        lambda row: PuzzleProblem(row["name"], program_of(row)), "puzzle",
+        _puzzle, "puzzle",
         "https://github.com/microsoft/PythonProgrammingPuzzles, puzzles/puzzles.json", "MIT",
         max_tokens=2048,
     ),

@@ -13,15 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from azr_population.analysis.statistics import Estimate
-from azr_population.config.schema import TaskConfig
-from azr_population.domains.format import read_proposal
-from azr_population.domains.task import Task
-from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.members import RatingSystem
-from azr_population.method.step_context import StepContext
+from azr_population.method.phases import draw_tasks
 from azr_population.pages.console.heartbeat import spinner
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
@@ -146,7 +142,9 @@ def play(
         proposed = []
         for n, stored in enumerate(teachers, 1):
             begin(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
-            proposed.append(_proposals(tools, configs[0].task, stored, tasks, streams))
+            stored.load(tools.engine)
+            drawn = streams.integer(f"crossplay {stored.label}", stored.step)
+            proposed.append(draw_tasks(tools, configs[0].task, tasks, 0, drawn))
         asked = [task for batch in proposed for task in batch]
         asked_eval = HeldOutEval(asked, attempts, seed)
         rates: list[Matrix] = []
@@ -158,25 +156,3 @@ def play(
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = np.split(np.stack(rates), ends, axis=1)
     return CrossPlay(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
-
-
-def _proposals(
-    tools: StepContext, task: TaskConfig, teacher: StoredMember, count: int, streams: Streams
-) -> list[Task]:
-    """The valid ones of the teacher's proposals, which are split evenly over the task types."""
-    format = tools.format
-    teacher.load(tools.engine)
-    types = tools.domain.wanted(task.types)
-    kinds = [types[n % len(types)] for n in range(count)]
-    written = tools.engine.generate(
-        [format.propose_prompt(kind, []) for kind in kinds],
-        [0] * count,
-        Sampling(tuple(format.max_new_tokens(kind, "propose") for kind in kinds)),
-        streams.integer(f"crossplay {teacher.label}", teacher.step),
-    )
-    parsed = [
-        read_proposal(format, kind, completion)
-        for kind, (completion,) in zip(kinds, written, strict=True)
-    ]
-    verdicts = tools.domain.judge([one for one in parsed if one], tools.referee, task)
-    return [verdict for verdict in verdicts if isinstance(verdict, Task)]

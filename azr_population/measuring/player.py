@@ -18,11 +18,10 @@ from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.evals.targets import EvalTarget, find_targets, load_rollout
-from azr_population.method.step_context import open_referee
 from azr_population.pages.console.view import plain_output
 from azr_population.pages.show import card, not_there
 from azr_population.printable import printable
-from azr_population.referee import Referee
+from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import meaning
 from azr_population.runs.records import config_of
@@ -176,7 +175,7 @@ def open_player(
     loaded = load_rollout([target], config.base.dtype)
     domain = find_domain(config.task.domain)
     used = domain.format(format or stored or base_format(target.base, loaded.tokenizer))
-    with open_referee(config.referee) as referee:
+    with Referee(RefereeSettings(**config.referee.model_dump())) as referee:
         # Its own warning of a long prompt would stand beside ours.
         loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nothing is trained here.

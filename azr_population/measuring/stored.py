@@ -7,7 +7,6 @@ from pathlib import Path
 
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
-from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
@@ -15,7 +14,7 @@ from azr_population.files import check_name
 from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
-from azr_population.method.step_context import StepContext, format_of, open_referee
+from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import steps
 from azr_population.runs.records import last_step, lines_of, metrics_of_members, number, role_of
@@ -102,9 +101,8 @@ def tools_for(config: Config, run: RunDirectory) -> Iterator[StepContext]:
     the run was played on. Raises UserError: that base is not there, or is another one."""
     run.check_base(fingerprint(base_of(config.base)))
     config.population.teachers = config.population.students = 0
-    domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
-    with open_referee(config.referee) as referee, open_engine(config) as engine:
-        yield StepContext(engine, referee, domain, format)
+    with StepContext.open(config, open_engine(config)) as context:
+        yield context
 
 
 def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:

@@ -19,7 +19,7 @@ from azr_population.analysis.statistics import (
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
-from azr_population.method.held_out_eval import EvalScores, held_out_eval
+from azr_population.method.held_out_eval import Scores, held_out_eval
 from azr_population.method.members import Member, Role
 from azr_population.pages.console.heartbeat import spinner
 from azr_population.runs import RunDirectory
@@ -43,7 +43,7 @@ def evaluate_stored(
     held_out = held_out_eval(config.eval, config.task)
     with spinner("eval") as begin, tools_for(config, folder) as tools:
 
-        def evaluate(member: Member, step: int) -> EvalScores:
+        def evaluate(member: Member, step: int) -> Scores:
             begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
             return held_out.evaluate(tools, [member], config.seed, step).scores[member.name]
 
@@ -61,14 +61,12 @@ def evaluate_stored(
     }
 
 
-def _row(
-    stored: StoredMember | None, scores: EvalScores, base: EvalScores | None
-) -> dict[str, Any]:
+def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> dict[str, Any]:
     """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
     with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
-    mean, gain = interval(scores.greedy), NOTHING
+    mean, gain = interval(scores["greedy"]), NOTHING
     if base:
-        gain = compare(scores.greedy, base.greedy, paired=True, permute=False)
+        gain = compare(scores["greedy"], base["greedy"], paired=True, permute=False)
     rating = stored.rating if stored else None
     return {
         "step": stored.step if stored else None,
@@ -77,8 +75,8 @@ def _row(
         **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
         "mu": rating.mu if rating else None,
         "sigma": rating.sigma if rating else None,
-        "scores": [round(score, 6) for score in scores.greedy],
-        "temperature_1": [round(score, 6) for score in scores.t1],
+        "scores": [round(score, 6) for score in scores["greedy"]],
+        "temperature_1": [round(score, 6) for score in scores["t1"]],
     }
 
 

@@ -28,13 +28,12 @@ from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
-from azr_population.domains.known import find_domain
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
+from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext, format_of, open_referee
 
 WHOLE, TAIL = "whole", "tail"
 TARGETS = {
@@ -104,10 +103,9 @@ def _before_and_after(
         ]
     )
     held_out = held_out_eval(config.eval, config.task)
-    domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
     torch.set_num_threads(config.engine.threads)
-    with open_referee(config.referee) as referee, open_engine(config) as engine:
-        game = SelfPlay(config, StepContext(engine, referee, domain, format), held_out.tasks)
+    with StepContext.open(config, open_engine(config)) as context:
+        game = SelfPlay(config, context, held_out.tasks)
         before = _score(game, held_out)
         if arm == "supervised":
             _learn_right_answers(game, steps)

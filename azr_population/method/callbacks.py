@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from azr_population.config.schema import EvalConfig
-from azr_population.method.held_out_eval import HeldOutEval
+from azr_population.method.held_out_eval import HeldOutEval, reliability
+from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, flatten
-from azr_population.method.step_context import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
 from azr_population.runs.run_warnings import find_warnings, mend_of
@@ -138,6 +138,41 @@ class EvalCallback(Callback):
         for role, members in population.roster.sub_populations.items():
             cosine = mean_cosine([self.context.engine.read(member.slot) for member in members])
             records.metrics |= flatten(str(role), {"weight_cosine": cosine})
+
+
+@dataclass
+class MeasureFitness(Callback):
+    """Sets the students' `skill` just before members are replaced: their greedy score on an eval
+    with another seed, which shares no task with the reported one. Teachers keep their rating."""
+
+    context: StepContext
+    validation: HeldOutEval
+    phase = "fitness"
+    _reliability: float | None = None
+
+    def updated(
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
+    ) -> None:
+        self._reliability = None
+        if not population.evolution.should_evolve(population.step):
+            return
+        students = population.roster.students
+        scores = [self.validation.greedy(self.context, student) for student in students]
+        for student, task_scores in zip(students, scores, strict=True):
+            student.skill = mean(task_scores)
+        self._reliability, _ = reliability(scores) or (0.0, 0.0)
+
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
+        if self._reliability is None:
+            return
+        records.metrics["evolution/fitness_reliability"] = self._reliability
+        if self._reliability <= 0:
+            records.notes.append(
+                "the students' measured skill differs by no more than noise "
+                f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
+            )
 
 
 @dataclass

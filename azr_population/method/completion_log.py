@@ -39,7 +39,6 @@ LONGEST = 16_000
 """Characters that are kept of a prompt, and of a completion."""
 
 Record = dict[str, Any]
-Written = tuple[Record, Proposal | Attempt]
 
 
 @dataclass
@@ -56,22 +55,24 @@ class CompletionLog(Callback):
         """Runs before replacement, because a line has its writer's generation."""
         if not self.per_step:
             return
+        step = population.step
         # Past opponents are in no roster.
         writers = [*population.roster, *(row.match.student for row in rows)]
         by_slot = {member.slot: member for member in writers}
-        written: list[Written] = [_proposal(row) for row in rows]
+        written: list[tuple[Proposal | Attempt, Record]] = [(row, _proposal(row)) for row in rows]
         written += [
-            _attempt(a, row.type, row.match.teacher.name) for row in rows for a in row.attempts
+            (a, _attempt(a, row.type, row.match.teacher.name)) for row in rows for a in row.attempts
         ]
-        written += [_attempt(attempt, attempt.type, None) for attempt in practice]
-        for record, of in written:
+        written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in practice]
+        for of, record in written:
             writer = by_slot[of.completion.slot]
             record |= {"member": writer.name, "generation": writer.generation}
-        step = population.step
         count = max(FIRST, self.per_step) if step == 1 else self.per_step
         generator = population.streams.numpy("completions", step)
-        chosen = [written[i] for i in choose([record for record, _ in written], count, generator)]
-        self._lines = [{"step": step, **record, **self._words(of)} for record, of in chosen]
+        chosen = choose([record for _, record in written], count, generator)
+        self._lines = [
+            {"step": step, **written[i][1], **self._words(written[i][0])} for i in chosen
+        ]
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
@@ -79,28 +80,28 @@ class CompletionLog(Callback):
         records.completions += self._lines
 
     def _words(self, of: Proposal | Attempt) -> Record:
-        completion = of.completion
-        logs = completion.logprobs
-        prompt, cut = _cut(self._decode(completion.prompt_ids, False))
-        text, more = _cut(completion.text or self._decode(completion.token_ids, True))
+        completion, logs = of.completion, of.completion.logprobs
+        prompt = self.tokenizer.decode(
+            list(completion.prompt_ids),
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+        )
+        text = completion.text or self.tokenizer.decode(
+            list(completion.token_ids),
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        words = {"prompt": prompt, "completion": text}
+        cut = sum(max(0, len(text) - LONGEST) for text in words.values())
         return {
             "reward": of.reward,
             "advantage": of.advantage,
             "log_prob": sum(logs) / len(logs) if logs else None,
             "tokens": len(completion.token_ids),
             "finished": completion.finished,
-            "prompt": prompt,
-            "completion": text,
-            **({"cut": cut + more} if cut + more else {}),
+            **{name: _shortened(text) for name, text in words.items()},
+            **({"cut": cut} if cut else {}),
         }
-
-    def _decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
-        text: str = self.tokenizer.decode(
-            list(ids),
-            skip_special_tokens=skip_special_tokens,
-            clean_up_tokenization_spaces=False,
-        )
-        return text
 
 
 def choose(records: Sequence[Record], count: int, generator: np.random.Generator) -> list[int]:
@@ -118,8 +119,8 @@ def choose(records: Sequence[Record], count: int, generator: np.random.Generator
     return sorted(order[:count])
 
 
-def _proposal(row: Proposal) -> Written:
-    record = {
+def _proposal(row: Proposal) -> Record:
+    return {
         "phase": "propose",
         "opponent": row.match.student.name,
         "type": str(row.type),
@@ -127,24 +128,19 @@ def _proposal(row: Proposal) -> Written:
         "reason": row.reason,
         "solve_rate": row.solve_rate,
     }
-    return record, row
 
 
-def _attempt(attempt: Attempt, type: str, opponent: str | None) -> Written:
-    record = {
+def _attempt(attempt: Attempt, type: str, opponent: str | None) -> Record:
+    return {
         "phase": "solve",
         "opponent": opponent,
         "type": str(type),
         "verdict": "solved" if attempt.solved else "failed",
         "reason": attempt.reason,
     }
-    return record, attempt
 
 
-def _cut(text: str) -> tuple[str, int]:
-    """The text shortened in the middle, and the number of characters removed."""
-    more = len(text) - LONGEST
-    if more <= 0:
-        return text, 0
-    half = LONGEST // 2
-    return f"{text[:half]}\n[... {more:,} characters ...]\n{text[-half:]}", more
+def _shortened(text: str) -> str:
+    """Without the middle of a text that is longer than `LONGEST`."""
+    more, half = len(text) - LONGEST, LONGEST // 2
+    return f"{text[:half]}\n[... {more:,} characters ...]\n{text[-half:]}" if more > 0 else text

@@ -1,19 +1,12 @@
 """Checks of settings that no run can work with, in either host, before anything is loaded."""
 
-from pathlib import Path
-
-from azr_population.config.schema import (
-    BaseConfig,
-    EvolutionConfig,
-    MatchmakingConfig,
-    MembersConfig,
-)
+from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
 from azr_population.errors import UserError
+from azr_population.method import replacement
 from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.matchmaking import Matchmaker
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
-from azr_population.method.replacement import PopulationBasedTraining
 from azr_population.method.rewards import student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import dry_run, get_operator
 from azr_population.weights.founders import check_founders
@@ -37,7 +30,7 @@ def check_population(
 def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> None:
     """Checks the `evolution` group; `smallest` is the size of the smaller sub-population. The
     member of a sub-population of one is never replaced. Raises UserError."""
-    step = PopulationBasedTraining(evolution)
+    replacement.check(evolution)
     weights = evolution.operators
     for name in weights:
         get_operator(name)
@@ -50,7 +43,9 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
             "evolution.operators are all 0; weigh one, or set evolution.interval=0",
             key="evolution.operators",
         )
-    survivors = max(smallest - max(1, step.replaced(smallest)), evolution.elites)
+    survivors = max(
+        smallest - max(1, replacement.number_replaced(evolution, smallest)), evolution.elites
+    )
     if all(operator.parents > survivors for operator in used):
         raise UserError(
             f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
@@ -83,20 +78,9 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
         return "nobody is replaced"
     if note := all_protected_note(evolution, smallest):
         return note
-    step = PopulationBasedTraining(evolution)
     counts = {"teachers": teachers, "students": students}
-    replaced = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
+    replaced = " and ".join(
+        f"{replacement.number_replaced(evolution, n)} of {n} {role}" for role, n in counts.items()
+    )
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
     return f"every {evolution.interval} steps {replaced} replaced, by {len(mix)} operators"
-
-
-def check_made(base: BaseConfig) -> None:
-    """Refuses `base=smollm2` if that base has not been made yet. Raises UserError: with the command
-    that makes it."""
-    path = base.path or ""
-    if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
-        raise UserError(
-            f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
-            "its folder",
-            key="base.path",
-        )

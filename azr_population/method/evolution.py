@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from azr_population.config.schema import EvolutionConfig
+from azr_population.method import replacement
 from azr_population.method.members import Member, Rating, Roster
 from azr_population.method.record import flatten
-from azr_population.method.replacement import PopulationBasedTraining, Replacement
+from azr_population.method.replacement import Replacement
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Breeding, get_operator
@@ -131,7 +132,7 @@ class Evolution:
         self.credit = OperatorCredit()
         self._streams = streams
         self._initial = initial
-        self._training = PopulationBasedTraining(config)
+        replacement.check(config)
 
     def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
         """Records the members' mean rewards of a step for fitness functions that use them."""
@@ -151,12 +152,12 @@ class Evolution:
         for role, members in roster.sub_populations.items():
             if len(members) < 2:
                 continue
-            fitness = self._training.fitness_of(members, self.rewards)
+            fitness = replacement.fitness_of(self.config, members, self.rewards)
             names = (member.name for member in members)
             by_name = dict(zip(names, fitness, strict=True))
             self.credit.score_children(step, by_name, self.config.grace_period)
             generator = self._streams.numpy(f"select {role}", step)
-            plans += self._training.plan(members, self.rewards, generator, step)
+            plans += replacement.plan(self.config, members, self.rewards, generator, step)
         self.rewards = {}
         births = [self._replace(step, plan, make) for plan in plans]
         moved = roster.recenter_ratings(self._initial.mu) if births else 0.0
@@ -180,22 +181,22 @@ class Evolution:
         self.rewards = {name: list(rewards) for name, rewards in state["rewards"].items()}
         self.credit = OperatorCredit(state["credit"])
 
-    def _replace(self, step: int, replacement: Replacement, make: MakeChild) -> dict[str, Any]:
+    def _replace(self, step: int, planned: Replacement, make: MakeChild) -> dict[str, Any]:
         """Turns the victim into the child that `make` puts in its slot; returns its line of
         `lineage.jsonl`. The child inherits only from parents that the operator used."""
-        child = replacement.victim
+        child = planned.victim
         seed = self._streams.integer(f"breed {child.name}", step)
-        first = replacement.parents[0]
+        first = planned.parents[0]
         recipe = {
             "mix": dict(self.config.operators),
             "options": {name: dict(options) for name, options in self.config.options.items()},
             "adapt": self.config.adaptive_tau if self.config.adaptive else 0.0,
             "inherited": dict(first.step_sizes),
         }
-        breeding = make(replacement, recipe, seed)
-        parents = replacement.parents[: get_operator(breeding.operator).parents]
+        breeding = make(planned, recipe, seed)
+        parents = planned.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
-        child.rating = self._training.inherited_rating(ratings, self._initial)
+        child.rating = replacement.inherited_rating(self.config, ratings, self._initial)
         child.generation += 1
         child.born = step
         child.step_sizes = {**first.step_sizes, **breeding.step_sizes}
@@ -203,9 +204,7 @@ class Evolution:
             name: self._inherited(child, name, first.hyperparameters[name], step)
             for name in child.hyperparameters
         }
-        self.credit.birth(
-            step, breeding.operator, child.name, first.name, replacement.victim_fitness
-        )
+        self.credit.birth(step, breeding.operator, child.name, first.name, planned.victim_fitness)
         evolved = {"hyperparameters": dict(child.hyperparameters)} if child.hyperparameters else {}
         return {
             "step": step,
@@ -218,8 +217,8 @@ class Evolution:
             **evolved,
             "seed": seed,
             "fitness": {
-                "victim": replacement.victim_fitness,
-                "parents": list(replacement.parent_fitness[: len(parents)]),
+                "victim": planned.victim_fitness,
+                "parents": list(planned.parent_fitness[: len(parents)]),
             },
             "mu": child.rating.mu,
             "sigma": child.rating.sigma,

@@ -13,6 +13,8 @@ A second eval (`self_proposed_eval`) has tasks that the untrained teacher propos
 is the bare base, so all populations with the same base and `eval.seed` have the same tasks.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Sequence
@@ -24,15 +26,17 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.config.schema import Config, EvalConfig, TaskConfig
-from azr_population.domains.format import read_answer, read_proposal
+from azr_population.config.schema import Config, EvalConfig, EvolutionConfig, TaskConfig
+from azr_population.domains.format import read_answer
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.engines.engine import NO_ADAPTER, Sampling
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.files import read_text, write_atomically
 from azr_population.method.members import Member
-from azr_population.method.step_context import StepContext
+from azr_population.method.phases import StepContext, draw_tasks
+from azr_population.method.replacement import VALIDATION
+from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 
 LOW_TEMPERATURE = 0.4
@@ -40,32 +44,19 @@ LOW_TEMPERATURE = 0.4
 PASS_AT = 8
 """The k of pass@k; fewer if there are fewer samples."""
 
-
-@dataclass(frozen=True)
-class EvalScores:
-    """One member's score in [0, 1] at each task, in the eval's order."""
-
-    greedy: list[float]
-    t04: list[float]
-    """At temperature `LOW_TEMPERATURE`."""
-    t1: list[float]
-    """At temperature 1: a probability or a share of samples."""
-    passed: list[float]
-    """pass@k at temperature 1 with k = `EvalResult.k`, unbiased."""
+Scores = dict[str, list[float]]
+"""One member's score in [0, 1] at each task, in the eval's order, by decoding: `greedy`, `t0.4`,
+`t1` (a probability or a share of samples), and `pass@<k>` (at temperature 1, unbiased)."""
 
 
 @dataclass(frozen=True)
 class EvalResult:
     """The members' scores."""
 
-    types: tuple[str, ...]
-    """Each task's type."""
-    strata: tuple[str, ...]
-    """Each task's stratum; may be empty."""
-    scores: dict[str, EvalScores]
+    held_out: HeldOutEval
+    scores: dict[str, Scores]
     samples: int
     """Samples per task that was sampled."""
-    k: int
 
     def metrics(self, members: Sequence[Member]) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
@@ -77,26 +68,32 @@ class EvalResult:
         (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
         scores = list(self.scores.values())
-        greedy = {name: _mean(member.greedy) for name, member in self.scores.items()}
-        rated = [(member.rating.mu, greedy[member.name]) for member in members]
+        greedy = {name: mean(member["greedy"]) or 0.0 for name, member in self.scores.items()}
         values: dict[str, float | None] = {
-            "greedy": _mean(list(greedy.values())),
+            name: mean(mean(member[name]) for member in scores) for name in scores[0]
+        }
+        values |= {
             "best": max(greedy.values()),
             "worst": min(greedy.values()),
-            f"t{LOW_TEMPERATURE:g}": _mean([_mean(member.t04) for member in scores]),
-            "t1": _mean([_mean(member.t1) for member in scores]),
-            f"pass@{self.k}": _mean([_mean(member.passed) for member in scores]),
             "samples": float(self.samples),
-            "disagreement": _disagreement([member.t1 for member in scores]),
-            "rating_corr": _correlation(rated),
+            "disagreement": mean(
+                abs(first - second)
+                for pair in combinations([member["t1"] for member in scores], 2)
+                for first, second in zip(*pair, strict=True)
+            ),
+            "rating_corr": _correlation(
+                [member.rating.mu for member in members],
+                [greedy[member.name] for member in members],
+            ),
         }
-        if skill := reliability([member.greedy for member in scores]):
+        if skill := reliability([member["greedy"] for member in scores]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
-        for groups in (self.types, self.strata):
+        for groups in ([task.type for task in self.held_out.tasks], self.held_out.strata):
             for group in dict.fromkeys(groups):
                 places = [place for place, name in enumerate(groups) if name == group]
-                group_scores = [member.greedy[place] for member in scores for place in places]
-                values[f"greedy/{group}"] = _mean(group_scores)
+                values[f"greedy/{group}"] = mean(
+                    member["greedy"][place] for member in scores for place in places
+                )
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
         return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
 
@@ -108,13 +105,12 @@ class EvalResult:
                 "member": member.name,
                 "generation": member.generation,
                 "samples": self.samples,
-                "greedy": _rounded(scores.greedy),
-                f"t{LOW_TEMPERATURE:g}": _rounded(scores.t04),
-                "t1": _rounded(scores.t1),
-                f"pass@{self.k}": _rounded(scores.passed),
+                **{
+                    name: [round(score, 6) for score in scores]
+                    for name, scores in self.scores[member.name].items()
+                },
             }
             for member in members
-            for scores in [self.scores[member.name]]
         ]
 
 
@@ -142,20 +138,24 @@ class HeldOutEval:
         """Scores of every member at every task; `samples=0` takes the eval's number."""
         samples = samples or self.samples
         k = min(PASS_AT, samples)
-        exact = [context.format.gold_answer(task) is not None for task in self.tasks]
         scores = {}
         for member in members:
-            seed = self._seed(member, run_seed, step)
             t1 = self.solve_rates(context, member, run_seed, step, samples)
-            passed = [
-                1 - (1 - rate) ** k if is_exact else pass_at(k, samples, round(rate * samples))
-                for rate, is_exact in zip(t1, exact, strict=True)
-            ]
-            greedy = self.greedy(context, member)
-            t04 = _solve(context, self.tasks, member.slot, LOW_TEMPERATURE, samples, seed)
-            scores[member.name] = EvalScores(greedy, t04, t1, passed)
-        types = tuple(task.type for task in self.tasks)
-        return EvalResult(types, self.strata, scores, samples, k)
+            seed = self._seed(member, run_seed, step)
+            scores[member.name] = {
+                "greedy": self.greedy(context, member),
+                f"t{LOW_TEMPERATURE:g}": _solve(
+                    context, self.tasks, member.slot, LOW_TEMPERATURE, samples, seed
+                ),
+                "t1": t1,
+                f"pass@{k}": [
+                    pass_at(k, samples, round(rate * samples))
+                    if context.format.gold_answer(task) is None
+                    else 1 - (1 - rate) ** k
+                    for task, rate in zip(self.tasks, t1, strict=True)
+                ],
+            }
+        return EvalResult(self, scores, samples)
 
     def greedy(self, context: StepContext, member: Member) -> list[float]:
         """One member's greedy score at each task."""
@@ -166,125 +166,23 @@ class HeldOutEval:
     ) -> list[float]:
         """One member's score at each task at temperature 1."""
         gold = [context.format.gold_answer(task) for task in self.tasks]
-        exact = [i for i, answer in enumerate(gold) if answer is not None]
+        exact = [(i, answer) for i, answer in enumerate(gold) if answer is not None]
         sampled = [i for i, answer in enumerate(gold) if answer is None]
+        tasks = [self.tasks[i] for i in sampled]
         likelihoods = context.engine.likelihoods(
-            [context.format.solve_prompt(self.tasks[i]) for i in exact],
-            [str(gold[i]) for i in exact],
+            [context.format.solve_prompt(self.tasks[i]) for i, _ in exact],
+            [answer for _, answer in exact],
             [member.slot] * len(exact),
         )
-        tasks = [self.tasks[i] for i in sampled]
         seed = self._seed(member, run_seed, step)
         rates = _solve(context, tasks, member.slot, 1.0, samples or self.samples, seed)
-        by_place = dict(zip([*exact, *sampled], [*likelihoods, *rates], strict=True))
+        places = [*(i for i, _ in exact), *sampled]
+        by_place = dict(zip(places, [*likelihoods, *rates], strict=True))
         return [by_place[place] for place in range(len(self.tasks))]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
         # The names of random streams never change, so that published runs can be repeated.
         return self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
-
-
-def pass_at(k: int, n: int, right: int) -> float:
-    """Unbiased pass@k from n samples of which `right` are right (Chen et al. 2021, arXiv
-    2107.03374)."""
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
-
-
-def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
-    """The tasks of all given evals, which members must not be trained on."""
-    return [task for held_out in evals if held_out for task in held_out.tasks]
-
-
-def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
-    """The eval of a run's `eval` group, with the task types of the run."""
-    domain = find_domain(tasks.domain)
-    types = domain.wanted(tasks.types)
-    strata = domain.strata(config.tasks_per_type) * len(types)
-    held_out = domain.eval_tasks(config.tasks_per_type, config.seed, types)
-    return HeldOutEval(held_out, config.samples, config.seed, strata)
-
-
-SELF_PROPOSED = "self_proposed_eval.jsonl"
-"""File in a run's folder: one task per line."""
-_ROUNDS = 20
-"""Each round draws as many proposals as tasks are needed, so a base with less than about 5% valid
-proposals is refused."""
-
-
-def self_proposed_eval(
-    config: Config, context: StepContext, reported: Sequence[Task]
-) -> HeldOutEval | None:
-    """The eval stored with the run, or a new one; None without `eval.self_proposed_tasks`. Programs
-    of the `reported` tasks are left out.
-
-    Raises:
-        UserError: the base proposes too few valid tasks, or the stored file is damaged.
-    """
-    if not config.eval.self_proposed_tasks:
-        return None
-    path = Path(config.run.dir) / SELF_PROPOSED
-    tasks = _read(path) if path.is_file() else _draw(config, context, reported)
-    return HeldOutEval(tasks, 1, config.eval.seed)
-
-
-def store_self_proposed(held_out: HeldOutEval, folder: Path) -> None:
-    """Writes its tasks into the run's folder."""
-    text = "".join(json.dumps(asdict(task)) + "\n" for task in held_out.tasks)
-    write_atomically(folder / SELF_PROPOSED, text)
-
-
-def _read(path: Path) -> list[Task]:
-    try:
-        return [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{path} is damaged ({error!r:.200}); move it away, and the same tasks are drawn again"
-        ) from error
-
-
-def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> list[Task]:
-    count, types = config.eval.self_proposed_tasks, context.domain.wanted(config.task.types)
-    held_out = context.domain.held_out(task.program for task in reported)
-    streams, counts = Streams(config.eval.seed), dict.fromkeys(types, 0)
-    tasks: dict[str, Task] = {}
-    for turn in range(_ROUNDS):
-        for task in _propose(config, context, types, streams.integer("own exam", turn)):
-            new = task.program not in tasks and not held_out.is_copy(task.program)
-            # Equally many of each type; the remainder goes to the first ones.
-            share = count // len(types) + (types.index(task.type) < count % len(types))
-            if new and counts[task.type] < share:
-                counts[task.type] += 1
-                tasks[task.program] = task
-        if len(tasks) == count:
-            return sorted(tasks.values(), key=lambda task: types.index(task.type))
-    raise UserError(
-        f"eval.self_proposed_tasks={count}: of {_ROUNDS * count} proposals of the base only "
-        f"{len(tasks)} make tasks; take fewer, or 0",
-        key="eval.self_proposed_tasks",
-    )
-
-
-def _propose(config: Config, context: StepContext, types: Sequence[str], seed: int) -> list[Task]:
-    """One round of proposals by the bare base; returns the valid tasks."""
-    format, count = context.format, config.eval.self_proposed_tasks
-    asked_types = [types[number % len(types)] for number in range(count)]
-    limits = tuple(
-        config.engine.max_proposal_tokens or format.max_new_tokens(type, "propose")
-        for type in asked_types
-    )
-    written = context.engine.generate(
-        [format.propose_prompt(type) for type in asked_types],
-        [NO_ADAPTER] * count,
-        Sampling(limits, config.engine.temperature),
-        seed,
-    )
-    proposals = [
-        read_proposal(format, type, completion)
-        for type, (completion,) in zip(asked_types, written, strict=True)
-    ]
-    readable = [proposal for proposal in proposals if proposal]
-    verdicts = context.domain.judge(readable, context.referee, config.task)
-    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
 def _solve(
@@ -309,25 +207,105 @@ def _solve(
     return [sum(verdict.solved for verdict in attempts) / samples for attempts in verdicts]
 
 
-def _rounded(scores: Sequence[float]) -> list[float]:
-    return [round(score, 6) for score in scores]
+def pass_at(k: int, n: int, right: int) -> float:
+    """Unbiased pass@k from n samples of which `right` are right (Chen et al. 2021, arXiv
+    2107.03374)."""
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
+    """The tasks of all given evals, which members must not be trained on."""
+    return [task for held_out in evals if held_out for task in held_out.tasks]
 
 
-def _disagreement(scores: Sequence[Sequence[float]]) -> float | None:
-    """Mean absolute difference of two members' scores [members][tasks]; None for one member."""
-    gaps = [abs(a - b) for pair in combinations(scores, 2) for a, b in zip(*pair, strict=True)]
-    return _mean(gaps) if gaps else None
+def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
+    """The eval of a run's `eval` group, with the task types of the run."""
+    domain = find_domain(tasks.domain)
+    types = domain.wanted(tasks.types)
+    strata = domain.strata(config.tasks_per_type) * len(types)
+    held_out = domain.eval_tasks(config.tasks_per_type, config.seed, types)
+    return HeldOutEval(held_out, config.samples, config.seed, strata)
 
 
-def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Pearson's r; None for fewer than three pairs, or if one side does not vary."""
-    if len(pairs) < 3 or any(len(set(side)) < 2 for side in zip(*pairs, strict=True)):
+def validation_eval(
+    evolution: EvolutionConfig, tasks: TaskConfig, reported: HeldOutEval | None
+) -> HeldOutEval | None:
+    """The eval for `evolution.fitness=validation_eval`, without the programs of the reported one;
+    None for any other fitness."""
+    if evolution.fitness != VALIDATION:
         return None
-    return correlation(*zip(*pairs, strict=True))
+    domain, seed = find_domain(tasks.domain), evolution.validation_seed
+    drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
+    programs = {task.program for task in tasks_of(reported)}
+    return HeldOutEval([task for task in drawn if task.program not in programs], 1, seed)
+
+
+SELF_PROPOSED = "self_proposed_eval.jsonl"
+"""File in a run's folder: one task per line."""
+_ROUNDS = 20
+"""Each round draws as many proposals as tasks are needed, so a base with less than about 5% valid
+proposals is refused."""
+
+
+def self_proposed_eval(
+    config: Config, context: StepContext, reported: Sequence[Task]
+) -> HeldOutEval | None:
+    """The eval stored with the run, or a new one; None without `eval.self_proposed_tasks`. Programs
+    of the `reported` tasks are left out.
+
+    Raises:
+        UserError: the base proposes too few valid tasks, or the stored file is damaged.
+    """
+    if not config.eval.self_proposed_tasks:
+        return None
+    path = Path(config.run.dir) / SELF_PROPOSED
+    if not path.is_file():
+        return HeldOutEval(_draw(config, context, reported), 1, config.eval.seed)
+    try:
+        tasks = [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
+    except ValueError as error:
+        raise UserError(
+            f"{path} is damaged ({first_line(error):.200}); move it away, and the same tasks are "
+            "drawn again"
+        ) from error
+    return HeldOutEval(tasks, 1, config.eval.seed)
+
+
+def store_self_proposed(held_out: HeldOutEval, folder: Path) -> None:
+    """Writes its tasks into the run's folder."""
+    text = "".join(json.dumps(asdict(task)) + "\n" for task in held_out.tasks)
+    write_atomically(folder / SELF_PROPOSED, text)
+
+
+def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> list[Task]:
+    """Valid proposals of the bare base."""
+    count, types = config.eval.self_proposed_tasks, context.domain.wanted(config.task.types)
+    held_out = context.domain.held_out(task.program for task in reported)
+    streams, engine = Streams(config.eval.seed), config.engine
+    tasks: dict[str, dict[str, Task]] = {type: {} for type in types}
+    for turn in range(_ROUNDS):
+        seed = streams.integer("own exam", turn)
+        limit, temperature = engine.max_proposal_tokens, engine.temperature
+        for task in draw_tasks(context, config.task, count, NO_ADAPTER, seed, temperature, limit):
+            # Equally many of each type; the remainder goes to the first ones.
+            share = count // len(types) + (types.index(task.type) < count % len(types))
+            new = all(task.program not in programs for programs in tasks.values())
+            if new and len(tasks[task.type]) < share and not held_out.is_copy(task.program):
+                tasks[task.type][task.program] = task
+        if sum(map(len, tasks.values())) == count:
+            return [task for programs in tasks.values() for task in programs.values()]
+    raise UserError(
+        f"eval.self_proposed_tasks={count}: of {_ROUNDS * count} proposals of the base only "
+        f"{sum(map(len, tasks.values()))} make tasks; take fewer, or 0",
+        key="eval.self_proposed_tasks",
+    )
+
+
+def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's r; None for fewer than three pairs, or if one side does not vary."""
+    if len(first) < 3 or any(len(set(side)) < 2 for side in (first, second)):
+        return None
+    return correlation(first, second)
 
 
 def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from azr_population.files import check_name, replacing_folder
 from azr_population.method.members import Member, Role
@@ -30,11 +29,9 @@ def export_members(
 ) -> None:
     """Writes every member as a PEFT folder with a model card into `folder` (default: the run's
     `members/`). Each folder appears whole or not at all."""
-    births = _births(run)
     for member in population.roster:
-        facts = card(member, population.step, births.get(member.name)) | _about(run, base)
-        with replacing_folder((folder or run.members) / check_name(member.name)) as place:
-            save_adapter(read(member.slot), place, base, facts)
+        place = (folder or run.members) / check_name(member.name)
+        _write(member, population.step, read(member.slot), run, base, place)
 
 
 def keep_best(
@@ -49,39 +46,9 @@ def keep_best(
     earlier eval of the run."""
     name = max(scores, key=lambda name: scores[name])
     folder = run.members / BEST
-    if best_before is not None and scores[name] <= best_before and folder.is_dir():
-        return
-    member = population.roster[name]
-    facts = card(member, population.step, _births(run).get(name)) | _about(run, base)
-    with replacing_folder(folder) as place:
-        save_adapter(read(member.slot), place, base, facts | {"eval": f"{scores[name]:.4f}"})
-
-
-def _births(run: RunDirectory) -> dict[str, Mapping[str, Any]]:
-    """Each child's last line of `lineage.jsonl`."""
-    return {str(birth.get("child")): birth for birth in run.lineage()}
-
-
-def _about(run: RunDirectory, base: str) -> dict[str, str]:
-    weights = run.environment().get("base")
-    return {
-        "run": "/".join(run.path.resolve().parts[-2:]),
-        "base": base_name(base) + (f", weights {weights}" if weights else ""),
-    }
-
-
-def card(member: Member, step: int, birth: Mapping[str, Any] | None) -> dict[str, str]:
-    """The facts on a member's card; `birth` is its line of `lineage.jsonl`, if any. The single
-    agent has no rating."""
-    facts = {"name": f"{member.name}, after step {step}"}
-    facts["role"] = f"{member.role}: {_DOES[member.role]}"
-    if member.role is not Role.AGENT:
-        facts["rating"] = f"mu {member.rating.mu:.2f}, sigma {member.rating.sigma:.2f} (TrueSkill)"
-    facts["generation"] = str(member.generation)
-    if birth:
-        parents = ", ".join(map(str, birth.get("parents") or ()))
-        facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
-    return facts
+    if best_before is None or scores[name] > best_before or not folder.is_dir():
+        member, score = population.roster[name], f"{scores[name]:.4f}"
+        _write(member, population.step, read(member.slot), run, base, folder, eval=score)
 
 
 def write_snapshot(
@@ -92,3 +59,32 @@ def write_snapshot(
     with replacing_folder(run.snapshots / f"step_{population.step}") as folder:
         folder.mkdir()
         export_members(population, read, run, base, folder)
+
+
+def _write(
+    member: Member,
+    step: int,
+    adapter: Adapter,
+    run: RunDirectory,
+    base: str,
+    folder: Path,
+    **facts: str,
+) -> None:
+    """One folder. The single agent has no rating."""
+    about = {
+        "name": f"{member.name}, after step {step}",
+        "role": f"{member.role}: {_DOES[member.role]}",
+        "rating": f"mu {member.rating.mu:.2f}, sigma {member.rating.sigma:.2f} (TrueSkill)",
+        "generation": str(member.generation),
+    }
+    if member.role is Role.AGENT:
+        del about["rating"]
+    births = [birth for birth in run.lineage() if birth.get("child") == member.name]
+    for birth in births[-1:]:
+        parents = ", ".join(map(str, birth.get("parents") or ()))
+        about["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
+    weights = run.environment().get("base")
+    about["run"] = "/".join(run.path.resolve().parts[-2:])
+    about["base"] = base_name(base) + (f", weights {weights}" if weights else "")
+    with replacing_folder(folder) as place:
+        save_adapter(adapter, place, base, about | facts)

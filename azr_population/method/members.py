@@ -63,7 +63,7 @@ class Member:
     hyperparameters: dict[str, float] = field(default_factory=dict)
     """Its values of the hyperparameters that evolve, by name (`lr`)."""
     skill: float | None = None
-    """Its measured fitness in this step (`measured_fitness.py`); None if it was not measured."""
+    """Its measured fitness in this step (`MeasureFitness`); None if it was not measured."""
 
     @property
     def rng_key(self) -> str:

@@ -18,8 +18,9 @@ from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
 from azr_population.method.population import Population
 from azr_population.method.proposals import Proposal, matches_of
-from azr_population.method.record import StepRecords, past_metrics
+from azr_population.method.record import StepRecords, flatten
 from azr_population.runs.directory import steps
+from azr_population.runs.records import mean
 from azr_population.weights.peft_folder import load_adapter
 
 
@@ -49,7 +50,9 @@ class PastOpponents(Callback):
     ) -> None:
         """Adds its solve rate to the metrics."""
         if self._playing:
-            records.metrics |= past_metrics(self._playing, rows)
+            played = [row for row in rows if row.match.student.name == self._playing and row.task]
+            figures = {"tasks": len(played), "solve_rate": mean(row.solve_rate for row in played)}
+            records.metrics |= {"past/student": self._playing, **flatten("past", figures)}
 
     def assign_past_opponent(
         self, rows: Sequence[Proposal], step: int, generator: np.random.Generator

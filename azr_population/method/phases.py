@@ -1,22 +1,47 @@
 """The phases of a step from proposing to grading. They fill in `Proposal`s and change nothing
 else."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
-from azr_population.config.schema import EngineConfig, TaskConfig
+from azr_population.config.schema import Config, EngineConfig, TaskConfig
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Verdict
-from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.format import Format, read_answer, read_proposal
+from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Sampling
+from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal, Replay
-from azr_population.method.step_context import StepContext
-from azr_population.referee import Referee
+from azr_population.referee import Referee, RefereeSettings
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a step needs around the population."""
+
+    engine: TextEngine
+    referee: Referee
+    domain: Domain
+    format: Format
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, config: Config, engine: AbstractContextManager[TextEngine]
+    ) -> Iterator[StepContext]:
+        """That of a run, with its sandbox and its `engine` opened. Raises UserError."""
+        domain = find_domain(config.task.domain)
+        format = domain.format(config.base.prompt_format)
+        with Referee(RefereeSettings(**config.referee.model_dump())) as referee, engine as opened:
+            yield cls(opened, referee, domain, format)
 
 
 def propose(
@@ -158,8 +183,33 @@ def seed_tasks(
     """The valid tasks of a seed file, of the types that the run plays."""
     types = domain.wanted(tasks.types)
     seeds = [proposal for proposal in proposals if proposal.type in types]
-    seeds = domain.complete_seeds(seeds, referee)
     verdicts = domain.judge(seeds, referee, tasks)
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
+
+
+def draw_tasks(
+    context: StepContext,
+    tasks: TaskConfig,
+    count: int,
+    slot: int,
+    seed: int,
+    temperature: float = 1.0,
+    limit: int = 0,
+) -> list[Task]:
+    """The valid ones of `count` proposals by one member, outside a step, of the types in turn;
+    `limit` is the longest proposal in tokens (0: the format's)."""
+    format, types = context.format, context.domain.wanted(tasks.types)
+    asked = [types[number % len(types)] for number in range(count)]
+    limits = tuple(limit or format.max_new_tokens(type, "propose") for type in asked)
+    prompts = [format.propose_prompt(type) for type in asked]
+    sampling = Sampling(limits, temperature)
+    written = context.engine.generate(prompts, [slot] * count, sampling, seed)
+    proposals = [
+        read_proposal(format, type, completion)
+        for type, (completion,) in zip(asked, written, strict=True)
+    ]
+    readable = [proposal for proposal in proposals if proposal]
+    verdicts = context.domain.judge(readable, context.referee, tasks)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 

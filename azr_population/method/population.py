@@ -14,8 +14,8 @@ from azr_population.config.schema import (
     MatchmakingConfig,
     PopulationConfig,
 )
-from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.domain import Domain
+from azr_population.domains.task import TaskBuffer
 from azr_population.engines.engine import Generated, Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record

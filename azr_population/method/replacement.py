@@ -43,15 +43,14 @@ def constant(member: Member, rewards: Sequence[float]) -> float:
     return 0.0
 
 
-def measured(member: Member, rewards: Sequence[float]) -> float:
-    """The measured skill; mu - 3 sigma for a member that was not measured."""
+VALIDATION = "validation_eval"
+"""Fitness that local runs measure before they replace; see `callbacks.MeasureFitness`."""
+
+
+@FITNESS.register(VALIDATION, "students' greedy score on a separate eval")
+def validation_eval(member: Member, rewards: Sequence[float]) -> float:
+    """The measured skill; mu - 3 sigma for a member that was not measured (a teacher)."""
     return member.rating.conservative if member.skill is None else member.skill
-
-
-MEASURED = ("validation_eval", "crossplay")
-"""Fitness that local runs measure before they replace; see `measured_fitness.py`."""
-FITNESS.register("validation_eval", "students' greedy score on a separate eval")(measured)
-FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
 
 
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
@@ -71,57 +70,16 @@ def ranked(fitness: Fitness) -> list[int]:
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
-def _require(condition: bool, text: str) -> None:
-    if not condition:
-        key = f"evolution.selection_options.{text.partition('=')[0]}"
-        raise UserError(f"evolution.selection_options.{text}", key=key)
-
-
 @SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
 def truncation(
     fitness: Fitness, count: int, generator: np.random.Generator, top: float = 0.5
 ) -> list[int]:
     """Any of the best `top` share of the candidates (at least `count` of them), equally likely."""
-    _require(0.0 < top <= 1.0, f"top={top} must be above 0 and at most 1")
+    if not 0.0 < top <= 1.0:
+        key = "evolution.selection_options.top"
+        raise UserError(f"{key}={top} must be above 0 and at most 1", key=key)
     best = ranked(fitness)[: max(count, math.ceil(top * len(fitness)))]
     return [best[i] for i in generator.permutation(len(best))[:count]]
-
-
-@SELECTION.register("tournament", "Goldberg and Deb 1991")
-def tournament(
-    fitness: Fitness, count: int, generator: np.random.Generator, size: int = 2
-) -> list[int]:
-    """For each parent, the fittest of `size` candidates drawn from those not yet chosen."""
-    _require(size >= 1, f"size={size} must be at least 1")
-    place = {index: rank for rank, index in enumerate(ranked(fitness))}
-    candidates = list(range(len(fitness)))
-    chosen: list[int] = []
-    for _ in range(count):
-        entrants = generator.permutation(len(candidates))[:size]
-        winner = min((candidates[i] for i in entrants), key=place.__getitem__)
-        candidates.remove(winner)
-        chosen.append(winner)
-    return chosen
-
-
-@SELECTION.register("fitness_proportional", "roulette wheel with windowing, Goldberg 1989")
-def fitness_proportional(
-    fitness: Fitness, count: int, generator: np.random.Generator, base: float = 0.1
-) -> list[int]:
-    """Chance proportional to the fitness above the worst candidate's.
-
-    Fitness may be negative, so the worst is moved to `base` times the range, which leaves it a
-    chance: the best is (1 + base) / base = 11 times as likely as the worst at the default.
-    """
-    _require(base > 0.0, f"base={base} must be above 0")
-    finite = np.isfinite(fitness)
-    if not finite.any():
-        return random(fitness, count, generator)
-    # Members with unknown fitness compete as the worst.
-    values = np.where(finite, fitness, fitness[finite].min())
-    spread = values.max() - values.min()
-    wheel = values - values.min() + base * spread if spread > 0 else np.ones(len(values))
-    return [int(i) for i in generator.choice(len(values), count, False, wheel / wheel.sum())]
 
 
 BLIND = frozenset({"random"})
@@ -160,7 +118,7 @@ class Replacement:
     `parents` are two distinct survivors, the fitter first (one where only one survives), or in the
     order drawn where the selection is blind to fitness; an operator of one parent takes the first.
     The fitness values are those that decided; the child's rating depends on the parents really
-    used: `PopulationBasedTraining.inherited_rating`.
+    used: `inherited_rating`.
     """
 
     victim: Member
@@ -169,94 +127,90 @@ class Replacement:
     parent_fitness: tuple[float, ...]
 
 
-class PopulationBasedTraining:
-    """The replacement step by a run's `evolution` group. Raises UserError: an unknown name (the
-    message lists the valid ones), option or value."""
+def check(config: EvolutionConfig) -> None:
+    """Raises UserError for an unknown name (the message lists the valid ones), option or value."""
+    FITNESS.find(config.fitness)
+    REPLACEMENT.find(config.replacement)
+    selection = SELECTION.find(config.selection)
+    selection.refuse_unknown("evolution.selection_options", config.selection_options)
+    selection.function(np.zeros(2), 1, np.random.default_rng(0), **config.selection_options)
 
-    def __init__(self, settings: EvolutionConfig) -> None:
-        FITNESS.find(settings.fitness)
-        REPLACEMENT.find(settings.replacement)
-        options = settings.selection_options
-        SELECTION.find(settings.selection).refuse_unknown("evolution.selection_options", options)
-        self.settings = settings
-        self._select(np.zeros(2), 1, np.random.default_rng(0))
 
-    def replaced(self, size: int) -> int:
-        """How many of `size` members are replaced at a time if enough are neither elites nor
-        protected newborns: `replace_fraction` of them, halves rounded up, at least one."""
-        fraction = self.settings.replace_fraction
-        return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
+def number_replaced(config: EvolutionConfig, size: int) -> int:
+    """How many of `size` members are replaced at a time if enough are neither elites nor protected
+    newborns: `replace_fraction` of them, halves rounded up, at least one."""
+    fraction = config.replace_fraction
+    return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
-    def fitness_of(
-        self, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
-    ) -> list[float]:
-        """Every member's fitness; arguments as those of `plan`."""
-        score = FITNESS.find(self.settings.fitness).function
-        return [score(member, rewards.get(member.name, ())) for member in members]
 
-    def plan(
-        self,
-        members: Sequence[Member],
-        rewards: Mapping[str, Sequence[float]],
-        generator: np.random.Generator,
-        step: int = 0,
-    ) -> list[Replacement]:
-        """Plans the replacements of one sub-population; a pure function of its arguments.
+def fitness_of(
+    config: EvolutionConfig, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
+) -> list[float]:
+    """Every member's fitness; arguments as those of `plan`."""
+    score = FITNESS.find(config.fitness).function
+    return [score(member, rewards.get(member.name, ())) for member in members]
 
-        Args:
-            members: all members of one role.
-            rewards: each member's mean rewards since the last replacement, by name.
-            generator: the only source of chance.
-            step: the current step, for the grace period of newborns.
 
-        Returns:
-            At most `len(members) - elites` replacements, the first victim first; fewer if the
-            others are protected. Every parent survives the step, so replacements can be carried
-            out in any order.
-        """
-        fitness = np.array(self.fitness_of(members, rewards))
-        victims = self._victims(fitness, members, step)
-        survivors = [i for i in range(len(members)) if i not in victims]
-        plans = []
-        for victim in victims:
-            chosen = self._select(fitness[survivors], min(2, len(survivors)), generator)
-            if self.settings.selection not in BLIND:
-                # X4 (extrapolative) needs the better parent first.
-                chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
-            parents = [survivors[i] for i in chosen]
-            plans.append(
-                Replacement(
-                    victim=members[victim],
-                    parents=tuple(members[i] for i in parents),
-                    victim_fitness=float(fitness[victim]),
-                    parent_fitness=tuple(float(fitness[i]) for i in parents),
-                )
+def plan(
+    config: EvolutionConfig,
+    members: Sequence[Member],
+    rewards: Mapping[str, Sequence[float]],
+    generator: np.random.Generator,
+    step: int = 0,
+) -> list[Replacement]:
+    """Plans the replacements of one sub-population; a pure function of its arguments.
+
+    Args:
+        members: all members of one role.
+        rewards: each member's mean rewards since the last replacement, by name.
+        generator: the only source of chance.
+        step: the current step, for the grace period of newborns.
+
+    Returns:
+        At most `len(members) - elites` replacements, the first victim first; fewer if the others
+        are protected. Every parent survives the step, so replacements can be carried out in any
+        order.
+    """
+    fitness = np.array(fitness_of(config, members, rewards))
+    protected = set(ranked(fitness)[: config.elites])
+    # Founders are not protected: they have been rated since the first step.
+    protected |= {
+        index
+        for index, member in enumerate(members)
+        if member.generation and step - member.born < config.grace_period
+    }
+    born = [member.born for member in members]
+    order = REPLACEMENT.find(config.replacement).function(fitness, born)
+    victims = [i for i in order if i not in protected][: number_replaced(config, len(members))]
+    survivors = [i for i in range(len(members)) if i not in victims]
+    select = SELECTION.find(config.selection).function
+    plans = []
+    for victim in victims:
+        count = min(2, len(survivors))
+        chosen = select(fitness[survivors], count, generator, **config.selection_options)
+        if config.selection not in BLIND:
+            # X4 (extrapolative) needs the better parent first.
+            chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
+        parents = [survivors[i] for i in chosen]
+        plans.append(
+            Replacement(
+                victim=members[victim],
+                parents=tuple(members[i] for i in parents),
+                victim_fitness=float(fitness[victim]),
+                parent_fitness=tuple(float(fitness[i]) for i in parents),
             )
-        return plans
-
-    def inherited_rating(self, parents: Sequence[Rating], initial: Rating) -> Rating:
-        """A child's rating before its first match.
-
-        mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
-        `child_sigma_increase` squared, because the operator's effect on skill is unknown. sigma is
-        at most `initial.sigma`.
-        """
-        mu = math.fsum(rating.mu for rating in parents) / len(parents)
-        variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
-        return Rating(
-            mu, min(initial.sigma, math.sqrt(variance + self.settings.child_sigma_increase**2))
         )
+    return plans
 
-    def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
-        protected = set(ranked(fitness)[: self.settings.elites])
-        for index, member in enumerate(members):
-            # Founders are not protected: they have been rated since the first step.
-            if member.generation and step - member.born < self.settings.grace_period:
-                protected.add(index)
-        born = [member.born for member in members]
-        order = REPLACEMENT.find(self.settings.replacement).function(fitness, born)
-        return [index for index in order if index not in protected][: self.replaced(len(fitness))]
 
-    def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
-        function = SELECTION.find(self.settings.selection).function
-        return function(fitness, count, generator, **self.settings.selection_options)
+def inherited_rating(config: EvolutionConfig, parents: Sequence[Rating], initial: Rating) -> Rating:
+    """A child's rating before its first match.
+
+    mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
+    `child_sigma_increase` squared, because the operator's effect on skill is unknown. sigma is at
+    most `initial.sigma`.
+    """
+    mu = math.fsum(rating.mu for rating in parents) / len(parents)
+    variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
+    sigma = math.sqrt(variance + config.child_sigma_increase**2)
+    return Rating(mu, min(initial.sigma, sigma))

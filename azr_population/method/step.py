@@ -16,12 +16,18 @@ import torch
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
 from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
-from azr_population.method.phases import draw_replay, grade, propose, solve, verify
+from azr_population.method.phases import (
+    StepContext,
+    draw_replay,
+    grade,
+    propose,
+    solve,
+    verify,
+)
 from azr_population.method.population import Population
 from azr_population.method.proposals import by_match
 from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.replacement import Replacement
-from azr_population.method.step_context import StepContext
 from azr_population.method.training import advantage, update
 from azr_population.weights.breeding import Breeding, breed
 

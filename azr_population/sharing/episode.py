@@ -14,10 +14,9 @@ from azr_population.engines.engine import Completion
 from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import grade, verify
+from azr_population.method.phases import StepContext, grade, verify
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.rewards import count_copies, reward_rows
-from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee, RefereeSettings
 
 

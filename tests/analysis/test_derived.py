@@ -1,13 +1,14 @@
 import hashlib
 from math import comb
 
+import needs
 import numpy as np
 import pytest
 
 from azr_population.analysis.derived import TASKS_PER_STEP, derived, placed_tasks
 from azr_population.analysis.figures import problem_space
 from azr_population.analysis.task_cards import HARDEST, examples
-from azr_population.domains.code.complexity import SPACE, samples
+from azr_population.domains.code.complexity import DESCRIPTORS, KINDS, SPACE
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
 
 ADD = "def f(n):\n    return n + 1"
@@ -61,7 +62,7 @@ def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
     first = placed_tasks(run).drop_duplicates("cell")
     assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
     space_map = problem_space(run, 4)
-    assert f"3 of {SPACE.cells:,}" in space_map["text"]
+    assert f"3 of {len(SPACE.archive):,}" in space_map["text"]
     page = "".join(map(str, space_map["figures"]))
     assert "return s.upper()" in page
     assert "teacher_1" in page and "return n - 7" not in page
@@ -73,21 +74,67 @@ def test_zero_valid_tasks(write):
     assert problem_space(run, 2)["missing"] and derived(write(name="nothing")) == {}
 
 
+def possible_problems(seed, n):
+    """`n` possible problems in descriptor values, float64[n, d], of which the cells were made.
+
+    They cover what is possible, not what some model writes. The logarithm of the size is uniform;
+    depth and branching are uniform up to what a program of that size has room for; one to five
+    groups of operations occur in any proportion; one to three arguments and the kinds of values are
+    equally likely.
+    """
+    generator = np.random.default_rng(seed)
+    bounds = {d.name: d for d in DESCRIPTORS}
+    size = generator.uniform(bounds["size"].low, bounds["size"].high, n)
+    room = (size - bounds["size"].low) / (bounds["size"].high - bounds["size"].low)
+    depth, branching = (
+        generator.uniform(0.0, room) * (bounds[name].high - bounds[name].low) + bounds[name].low
+        for name in ("depth", "branching")
+    )
+    # The order of random numbers chooses which occur; equal gammas make any proportion.
+    occur = generator.random((n, 5)).argsort(axis=1) < generator.integers(1, 6, (n, 1))
+    mix = generator.standard_gamma(1.0, (n, 5)) * occur
+    arguments = generator.integers(1, 4, n)
+    kinds = generator.integers(0, len(KINDS), (n, 3))
+    present = np.arange(3) < arguments[:, None]
+    input_kinds = np.stack(
+        [np.sum((kinds == kind) & present, axis=1) / arguments for kind in range(len(KINDS))], 1
+    )
+    output_kinds = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
+    mix /= mix.sum(axis=1, keepdims=True)
+    return np.column_stack([size, depth, branching, mix, arguments, input_kinds, output_kinds])
+
+
 @pytest.mark.parametrize(
     ("space", "wanted"), [(SPACE, "258cf0589c17df92"), (OF_PUZZLES, "9119643030c3dfcd")]
 )
 def test_the_cells_are_fixed(space, wanted):
     """Whoever changes cells or descriptors changes what published coverage means."""
     shipped = np.load(space.centroids)
-    assert shipped.shape == (space.cells, len(space.descriptors)) and shipped.dtype == np.float32
+    assert shipped.shape[1] == len(space.descriptors) and shipped.dtype == np.float32
     weights = np.array([descriptor.weight for descriptor in space.descriptors])
     assert (shipped >= 0).all() and (shipped <= weights + 1e-6).all()
     assert hashlib.sha256(shipped.tobytes()).hexdigest()[:16] == wanted
 
 
+@pytest.mark.slow
+def test_the_shipped_centroids_are_those_of_possible_problems():
+    """How they were made. Rounding differs between builds of the clustering."""
+    cluster = needs.module("sklearn.cluster", "scikit-learn")
+    samples = SPACE.scale(possible_problems(9, 50_000))
+    options = {"init": "random", "n_init": 1, "algorithm": "lloyd", "random_state": 9}
+    computed, *_ = cluster.k_means(samples, len(SPACE.archive), **options)
+    computed = np.round(np.clip(computed, 0.0, None), 4)
+    points = SPACE.scale(possible_problems(10, 5000))
+    near = [
+        np.linalg.norm(points[:, None] - cells[None], axis=2).argmin(axis=1)
+        for cells in (computed[np.lexsort(computed.T[::-1])], SPACE.archive)
+    ]
+    assert (near[0] == near[1]).mean() > 0.9
+
+
 def test_cells_are_those_of_pyribs():
     """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
-    cells = SPACE.place(samples(17, 20_000).astype(np.float32))
+    cells = SPACE.place(possible_problems(17, 20_000).astype(np.float32))
     assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"
 
 

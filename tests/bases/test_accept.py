@@ -5,8 +5,8 @@ import pytest
 from azr_population.analysis.statistics import interval
 from azr_population.bases import accept as acceptance
 from azr_population.bases.accept import TARGETS, accept, missed, share
+from azr_population.bases.demonstrations import PROGRAMS_FILE, digest
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.programs import digest, write_digests
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion
 
@@ -102,9 +102,9 @@ def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monke
     Engine.answer = finished("")
     written = [finished(f"```python\n{a}\n```\n```input\n{b}\n```") for a, b in pairs]
     monkeypatch.setattr(acceptance, "text_engine", lambda *args: Engine(written))
-    write_digests(base_folder, {digest("def f(n):\n  return n+1")})
-    seen = ["def f(n):\n    return -n"]
-    row = accept(base_folder, n=3, attempts=2, seen_programs=seen, types=[TaskType.CODE_O])
+    (base_folder / PROGRAMS_FILE).write_text(digest("def f(n):\n  return n+1") + "\n")
+    seen = {digest("def f(n):\n    return -n")}
+    row = accept(base_folder, n=3, attempts=2, copies=seen, types=[TaskType.CODE_O])
     figures = row[TaskType.CODE_O]
     assert (figures["valid_tasks"], figures["copied"].mean) == (3, pytest.approx(2 / 3))
 

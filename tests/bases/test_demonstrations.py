@@ -1,93 +1,148 @@
+import json
 from collections import Counter
 from random import Random
 
 import pytest
+import torch
+from tiny_chat_base import make_model
 
-from azr_population.bases.demonstrations import _chunk, from_grammar, from_tasks
-from azr_population.bases.nano.executor import run_function
+from azr_population.bases import demonstrations
+from azr_population.bases.demonstrations import (
+    ANSWER_WEIGHTS,
+    MIX,
+    digest,
+    draw_documents,
+    encode,
+    read_seed_tasks,
+)
+from azr_population.bases.nano.corpus import draw_groups, run_function
+from azr_population.bases.sft_trainer import branched, pack
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ShortFormat
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import is_held_out
+from azr_population.domains.puzzles.domain import Puzzles
 
 FORM = ShortFormat()
-PROMPTS = {FORM.propose_prompt(type): type for type in TaskType}
+PROGRAM = "def f(n):\n    return n + 1"
 
 
-@pytest.fixture(scope="module")
-def groups():
-    return _chunk(1, "short", 0)
+def question(number, type=TaskType.CODE_O):
+    return Task(type, PROGRAM, (str(number),), (str(number + 1),))
 
 
-def kind(group):
-    """(phase, task type) by the texts alone."""
-    first = group.demonstrations[0]
-    if group.phase == "propose":
-        return "propose", PROMPTS[first.prompt]
-    openings = {"What is f(": TaskType.CODE_O, "Find an input": TaskType.CODE_I}
-    for text, type in openings.items():
-        if text in first.prompt:
-            return "solve", type
-    return "solve", TaskType.CODE_F
+def words(document, tokenizer, weighed=False):
+    return tokenizer.decode(
+        [i for i, w in zip(document.ids, document.weights, strict=True) if w or not weighed]
+    )
 
 
-def test_a_chunk_is_the_same_for_the_same_numbers(groups):
-    assert groups == _chunk(1, "short", 0)
-    assert groups != _chunk(1, "short", 1) and groups != _chunk(2, "short", 0)
+def test_what_prompts_share_comes_once_and_completions_alone_are_learned(tokenizer):
+    document = encode(("solve", [question(12), question(305)]), FORM, tokenizer)
+    first, second = ([w for w, b in zip(document.ids, document.branches, strict=True) if b == k]
+                     for k in (1, 2))  # fmt: skip
+    end = "<|im_end|><|im_start|>```output\n{}\n```<|im_end|>"
+    # The last common token is in both branches.
+    assert tokenizer.decode(first) == "(12)?" + end.format(13)
+    assert tokenizer.decode(second) == "(305)?" + end.format(306)
+    assert words(document, tokenizer).count(PROGRAM) == 1
+    answers = "```output\n13\n```<|im_end|>```output\n306\n```<|im_end|>"
+    assert words(document, tokenizer, weighed=True) == answers
+    assert set(document.weights) == {0.0, ANSWER_WEIGHTS["code_o"]}
+    shared = document.branches.count(0)
+    assert document.positions[shared : shared + len(first)] == [*range(shared, shared + len(first))]
+    assert document.positions[-len(second) :] == [*range(shared, shared + len(second))]
+    assert document.programs == (PROGRAM,)
 
 
-def test_all_kinds_come_and_most_is_code_o_and_code_i(groups):
-    counts = Counter(map(kind, groups))
-    assert len(counts) == 6
-    assert sum(n for (_, type), n in counts.items() if type != TaskType.CODE_F) > 0.7 * 250
+def test_completions_that_begin_alike_are_learned_once():
+    document = branched([([5, 6], [7, 8, 1]), ([5, 6], [7, 9, 1])], 1.0)
+    assert document[:4] == (
+        [5, 6, 7, 8, 1, 7, 9, 1],
+        [0, 1, 2, 3, 4, 2, 3, 4],
+        [0, 0, 1, 1, 1, 2, 2, 2],
+        [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0],
+    )
+    alone = branched([([5, 6], [7, 1])], 2.0)
+    assert (alone.ids, alone.weights) == ([5, 6, 7, 1], [0.0, 0.0, 2.0, 2.0])
 
 
-def test_what_is_proposed_parses_and_runs_and_is_not_of_the_eval(groups):
-    seen = Counter()
-    for group in groups:
-        phase, type = kind(group)
-        assert not any(map(is_held_out, group.programs))
-        if phase != "propose":
-            continue
-        for demonstration, program in zip(group.demonstrations, group.programs, strict=True):
-            proposal = FORM.parse_proposal(type, demonstration.completion)
-            assert proposal.program == program
-            assert None not in run_function(program, list(proposal.inputs))
-            seen[program] += 1
-    assert len(seen) > 0.97 * sum(seen.values()) > 200
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
+    model = make_model(attn_implementation=attention)
+    documents = draw_documents(tokenizer, Code(), FORM, 1, [], 0)[:30]
+    batch = next(pack(documents, rows=2, length=1024))
+    allowed = batch.may_attend
+    bias = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
+    with torch.no_grad():
+        packed = model(
+            input_ids=batch.ids,
+            position_ids=batch.positions,
+            attention_mask=bias[:, None],
+            use_cache=False,
+        ).logits
+        compared = 0
+        for row in range(2):
+            for number in range(int(batch.documents[row].max()) + 1):
+                inside = batch.documents[row] == number
+                last = batch.branches[row][inside].max()
+                visible = inside & torch.isin(batch.branches[row], torch.tensor([0, last]))
+                alone = model(batch.ids[row][visible][None]).logits[0]
+                assert (alone - packed[row][visible]).abs().max() < 1e-4
+                compared += 1
+    assert compared >= 3
 
 
-def test_answers_are_right(groups):
-    checked = Counter()
-    for group in groups:
-        phase, type = kind(group)
-        if phase != "solve" or type == TaskType.CODE_F:
-            continue
-        (program,) = group.programs
-        for demonstration in group.demonstrations:
-            answer = FORM.parse_answer(type, demonstration.completion)
-            if type == TaskType.CODE_O:
-                arguments = demonstration.prompt.split("What is f(")[1][:-2]
-                assert run_function(program, [arguments]) == [answer]
-            else:
-                value = demonstration.prompt.split("returns ")[1]
-                assert run_function(program, [answer]) == [value]
-            checked[type] += 1
-    assert min(checked.values()) > 100
+def test_the_mix_of_a_warm_up_proposes_new_programs_and_asks_for_right_answers():
+    groups = draw_groups(Random(1), 250, MIX, strict=True)
+    assert len({(phase, tasks[0].type) for phase, tasks in groups}) == 6
+    proposed = Counter(tasks[0].program for phase, tasks in groups if phase == "propose")
+    assert len(proposed) > 0.9 * sum(proposed.values()) > 100
+    for phase, tasks in groups:
+        for task in tasks:
+            assert not is_held_out(task.program)
+            assert run_function(task.program, list(task.inputs)) == list(task.outputs)
+            if phase == "propose":
+                proposal = FORM.parse_proposal(task.type, FORM.write_proposal(task))
+                assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
 
 
-def test_chunks_come_in_order_from_where_one_left_off():
-    chunks = from_grammar(1, "short", start=3)
-    assert [number for number, _ in (next(chunks), next(chunks))] == [3, 4]
-    chunks.close()
+def test_a_chunk_is_the_same_for_the_same_numbers_and_has_the_seed_tasks(tokenizer, monkeypatch):
+    monkeypatch.setattr(demonstrations, "CHUNK", 40)
+    seeds = [question(700)]
+    first, again, other = (
+        draw_documents(tokenizer, Code(), FORM, 1, seeds, chunk) for chunk in (0, 0, 1)
+    )
+    assert first == again != other
+    assert len(first) == 47 and sum(PROGRAM in d.programs for d in first) >= 7
 
 
-def test_tasks_are_proposed_and_solved_by_turns():
-    tasks = [
-        Task(TaskType.CODE_O, f"def f(n):\n    return n + {i}", ("1",), (str(1 + i),))
-        for i in range(5)
+def test_another_domain_draws_its_tasks(tokenizer, monkeypatch):
+    monkeypatch.setattr(demonstrations, "CHUNK", 8)
+    domain = Puzzles()
+    documents = draw_documents(tokenizer, domain, domain.format("short"), 1, [], 0)
+    assert len(documents) == 8
+    assert all("def sat(" in program for d in documents for program in d.programs)
+
+
+def test_a_program_is_known_again_in_another_layout():
+    assert digest("def f(a):\n    return a+1  # more") == digest("def f(a):\n\n  return a + 1\n")
+    assert digest("def f(a):\n    return a + 1") != digest("def f(a):\n    return a + 2")
+    assert digest("def f(") == digest("def f( ")
+
+
+def test_seed_files_give_valid_short_tasks(tmp_path):
+    rows = [
+        {"snippet": "def f(a):\n    return a + [1]", "input": "[2]"},
+        {"snippet": "def f(a):\n    return a + [1]", "input": "[3]"},
+        {"snippet": "def f(a):\n    return a / 0", "input": "2"},
+        {"snippet": "def f(a):\n    return a[0]", "input": f"[{'1, ' * 40}]"},
     ]
-    stream = from_tasks(tasks, FORM, Random(1))
-    rounds = [[next(stream) for _ in tasks] for _ in range(2)]
-    for groups in rounds:
-        assert {group.programs[0] for group in groups} == {task.program for task in tasks}
-        assert len({group.phase for group in groups}) == 2
+    path = tmp_path / "seeds.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tasks = read_seed_tasks([path])
+    assert [(task.type, task.inputs) for task in tasks] == [
+        ("code_o", ("[2]",)),
+        ("code_i", ("[2]",)),
+    ]
+    assert read_seed_tasks([]) == []

@@ -2,8 +2,8 @@ import json
 
 import numpy as np
 
-from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.task import TaskBuffer
 
 
 def task(n, type=TaskType.CODE_O):

@@ -17,8 +17,8 @@ from azr_population.domains.code.formats import ChatFormat
 from azr_population.engines.engine import Completion, GeneratedCounts
 from azr_population.hosts.local.run import make_callbacks
 from azr_population.method.held_out_eval import tasks_of
+from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 

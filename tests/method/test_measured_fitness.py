@@ -2,9 +2,9 @@
 
 import pytest
 
+from azr_population.config.schema import EvolutionConfig, TaskConfig
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.held_out_eval import HeldOutEval
-from azr_population.method.measured_fitness import without_reported
+from azr_population.method.held_out_eval import HeldOutEval, validation_eval
 
 
 @pytest.fixture
@@ -41,16 +41,13 @@ def test_a_validation_eval_replaces_who_scores_least_whatever_the_ratings(play, 
     assert not 0 <= teacher["victim"] <= 1
 
 
-def test_cross_play_knows_teachers_whose_tasks_do_not_run(play, config, four):
-    config.evolution.fitness = "crossplay"
-    replaced = victims(play([1.0, 1.0, 0.1, 1.0, 0.6, 0.6, 0.6, 0.05]))
-    assert set(replaced) == {"teacher_2", "student_3"}
-    assert replaced["student_3"]["victim"] < 0.3 and 0 <= replaced["teacher_2"]["victim"] < 0.3
-
-
 def test_the_validation_exam_shares_no_program_with_the_reported_one():
-    held_out = without_reported(tasks(2, 3, 4), 9, HeldOutEval(tasks(3), 1, 1))
-    assert [task.program[-1] for task in held_out.tasks] == ["2", "4"]
+    evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=6)
+    rules = TaskConfig(types=["code_o"])
+    every = validation_eval(evolution, rules, None)
+    some = validation_eval(evolution, rules, HeldOutEval(every.tasks[2:], 1, 1))
+    assert len(every.tasks) == 6 and some.tasks == every.tasks[:2]
+    assert validation_eval(EvolutionConfig(), rules, None) is None
 
 
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):

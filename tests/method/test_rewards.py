@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from azr_population.config.schema import PopulationConfig
-from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.task import TaskBuffer
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.proposals import Attempt, Proposal

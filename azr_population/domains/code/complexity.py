@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
 from azr_population.domains.code.source import arguments, read_program
@@ -157,31 +156,18 @@ def words(value: Mapping[str, float]) -> str:
 def data_descriptors(task: Mapping[str, Any]) -> tuple[float, ...]:
     """The other seven descriptors, of the task's inputs and outputs."""
     inputs = [argument_kinds(text) for text in texts_in(task.get("inputs"))]
-    outputs = [literal_kind(text) for text in texts_in(task.get("outputs"))]
-    kinds_in = [kind for kinds in inputs for kind in kinds]
+    outputs = [argument_kinds(text) for text in texts_in(task.get("outputs"))]
     count = sum(map(len, inputs)) / len(inputs) if inputs else 0.0
-    return (count, *_shares(kinds_in), *_shares(outputs))
+    return (count, *_shares(inputs), *_shares(outputs))
 
 
 @lru_cache(maxsize=100_000)
 def argument_kinds(source: str) -> tuple[str, ...]:
-    """The kind of each argument in an argument list such as `[1, 2], 'a'`; () if unparsable."""
+    """The kind of each argument in an argument list such as `[1, 2], 'a'`, or of one value; `""`
+    for None and all else; () if unparsable."""
     return tuple(map(_kind, arguments(source)))
 
 
-def literal_kind(source: str) -> str:
-    """The kind of a value by the beginning of its `repr`; `""` for None and all else."""
-    text = source.strip()
-    if text.startswith(("'", '"', "b'", 'b"')):
-        return "text"
-    if text.endswith("j)"):  # a complex number
-        return "number"
-    if text.startswith(("[", "(", "{", "set(", "frozenset(")):
-        return "collection"
-    return "number" if text[:1].isdigit() or text.startswith(("-", *_WORDS)) else ""
-
-
-_WORDS = ("True", "False", "inf", "nan")
 _COLLECTIONS = (
     *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Call),
     *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
@@ -197,56 +183,19 @@ def _kind(node: ast.expr) -> str:
         return "text"
     if isinstance(node, _COLLECTIONS):
         return "collection"
-    return "number" if isinstance(node, (ast.UnaryOp, ast.BinOp)) else ""
+    infinite = isinstance(node, ast.Name) and node.id in ("inf", "nan")
+    return "number" if infinite or isinstance(node, (ast.UnaryOp, ast.BinOp)) else ""
 
 
-def _shares(kinds: Sequence[str]) -> tuple[float, ...]:
+def _shares(texts: Sequence[Sequence[str]]) -> tuple[float, ...]:
+    kinds = [kind for kinds in texts for kind in kinds]
     return tuple(kinds.count(kind) / len(kinds) if kinds else 0.0 for kind in KINDS)
-
-
-def samples(seed: int, n: int) -> np.ndarray:
-    """`n` possible problems in descriptor values, float64[n, d], from which the cells are made.
-
-    They cover what is possible, not what some model writes. The logarithm of the size is uniform;
-    depth and branching are uniform up to what a program of that size has room for; one to three
-    arguments and the kinds of values are equally likely. With 1000 cells, 150 steps of the nano
-    single agent (135 and 142 cells) fill about a third of what 20,000 programs of the nano grammar
-    fill (444). Larger models can fill the other cells.
-    """
-    generator = np.random.default_rng(seed)
-    bounds = {d.name: d for d in DESCRIPTORS}
-    size = generator.uniform(bounds["size"].low, bounds["size"].high, n)
-    room = (size - bounds["size"].low) / (bounds["size"].high - bounds["size"].low)
-    depth, branching = (
-        generator.uniform(0.0, room) * (bounds[name].high - bounds[name].low) + bounds[name].low
-        for name in ("depth", "branching")
-    )
-    mix = mixes(generator, n)
-    arguments = generator.integers(1, 4, n)
-    kinds = generator.integers(0, len(KINDS), (n, 3))
-    present = np.arange(3) < arguments[:, None]
-    input_kinds = np.stack(
-        [np.sum((kinds == kind) & present, axis=1) / arguments for kind in range(len(KINDS))], 1
-    )
-    output_kinds = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
-    return np.column_stack([size, depth, branching, mix, arguments, input_kinds, output_kinds])
-
-
-def mixes(generator: np.random.Generator, n: int) -> np.ndarray:
-    """Shares of five groups of operations, of which one to five occur, in any proportion:
-    float64[n, 5]."""
-    # The order of random numbers chooses which occur; equal gammas make any proportion.
-    occur = generator.random((n, 5)).argsort(axis=1) < generator.integers(1, 6, (n, 1))
-    mix = generator.standard_gamma(1.0, (n, 5)) * occur
-    shares: np.ndarray = mix / mix.sum(axis=1, keepdims=True)
-    return shares
 
 
 SPACE = Space(
     DESCRIPTORS,
     point,
     words,
-    samples,
     Path(__file__).with_name("centroids.npy"),
     panels=tuple(f"gives {kind}" for kind in KINDS),
     axes=("size", "branching"),

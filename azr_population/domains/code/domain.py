@@ -1,7 +1,7 @@
 """Code: AZR's three types of task. The referee runs every program, rules refuse guessable ones."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,15 +9,10 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS, MARKS
 from azr_population.domains.code.seed_file import read_seed_file
-from azr_population.domains.code.source import NOT_FINITE, is_finite
+from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite
 from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
-from azr_population.domains.code.validity import (
-    REFUSALS,
-    HeldOutPrograms,
-    accept,
-    refuse_before,
-)
-from azr_population.domains.domain import Domain, HeldOut, Verdict
+from azr_population.domains.code.validity import REFUSALS, accept, refuse_before
+from azr_population.domains.domain import Domain, Verdict
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Referee
 
@@ -85,9 +80,9 @@ class ProgramDomain(Domain):
             verdicts.append([by_answer.get(answer, refused) for answer in answers])
         return verdicts
 
-    def held_out(self, programs: Iterable[str]) -> HeldOut:
-        """See `Domain`."""
-        return HeldOutPrograms(programs)
+    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
+        """See `Domain`; layout and comments do not count."""
+        return fingerprint(program, constants)
 
 
 class Code(ProgramDomain):

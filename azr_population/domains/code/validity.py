@@ -5,18 +5,16 @@ These rules then examine source text and literals; they run nothing.
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from azr_population.domains.code.source import (
     NOT_FINITE,
     arguments,
-    fingerprint,
     is_finite,
     literal,
     read_program,
 )
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.domains.domain import HeldOut
 
 MIN_CODE_F_INPUTS = 4
 """Different inputs that a code_f task needs: two to show and two to hide."""
@@ -79,14 +77,7 @@ def accept(
     for name in refuse:
         if REFUSALS[name](proposal, outputs):
             return name
-    return Task(
-        proposal.type,
-        proposal.program,
-        proposal.inputs,
-        outputs,
-        proposal.message,
-        proposal.imports,
-    )
+    return Task(**vars(proposal), outputs=outputs)
 
 
 def reads_a_parameter(program: str) -> bool:
@@ -106,25 +97,3 @@ def reads_a_parameter(program: str) -> bool:
         for statement in entry.body
         for node in ast.walk(statement)
     )
-
-
-class HeldOutPrograms(HeldOut):
-    """Finds copies and near-copies of an eval's programs, whatever their layout: self-play must not
-    train on them."""
-
-    def __init__(self, programs: Iterable[str]) -> None:
-        held_out = list(programs)
-        self._copies = {fingerprint(program) for program in held_out} - {None}
-        self._shapes = {fingerprint(program, False) for program in held_out} - {None}
-
-    def is_copy(self, program: str) -> bool:
-        """Whether it is one of them but for white space and comments; such a task is refused."""
-        return fingerprint(program) in self._copies
-
-    def is_near_copy(self, program: str) -> bool:
-        """Whether it differs from one of them in constants only; such tasks are counted.
-
-        At nano scale programs are so short that many agree by chance: refusing them would remove a
-        part of the grammar.
-        """
-        return fingerprint(program, constants=False) in self._shapes

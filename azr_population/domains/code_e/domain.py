@@ -45,8 +45,7 @@ class CodeE(Code):
         if proposal.type != CODE_E:
             return super().accept(proposal, execution, rules)
         name = exception_name(execution.outputs[0])
-        about = proposal.program, proposal.inputs, (name,), proposal.message, proposal.imports
-        return Task(CODE_E, *about) if name else Reason.TAMPERED.value
+        return Task(**vars(proposal), outputs=(name,)) if name else Reason.TAMPERED.value
 
     def grade(
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee

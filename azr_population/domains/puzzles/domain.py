@@ -4,7 +4,6 @@ Better" (2022)."""
 
 import ast
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from random import Random
 from typing import ClassVar
 
@@ -15,7 +14,6 @@ from azr_population.domains.domain import UNSTEADY, draw_task
 from azr_population.domains.puzzles.formats import FORMATS
 from azr_population.domains.puzzles.grammar import PUZZLE, candidates, make, puzzle_task
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
-from azr_population.domains.puzzles.p3 import read_p3, with_witnesses
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Reason, Referee
 
@@ -103,14 +101,6 @@ class Puzzles(ProgramDomain):
 
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         return draw_task(make, rng, held_out)
-
-    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
-        return read_p3(Path(path))
-
-    def complete_seeds(
-        self, seeds: Sequence[ParsedProposal], referee: Referee
-    ) -> list[ParsedProposal]:
-        return with_witnesses(seeds, referee)
 
     def call(self, input: str, output: str) -> str:
         return f"sat({input}) -> {output}"

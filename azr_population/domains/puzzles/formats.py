@@ -4,11 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from azr_population.domains.code.formats import IN, OUT, marked
-from azr_population.domains.format import (
-    Format,
-    blocks_named,
-    write_blocks,
-)
+from azr_population.domains.format import Format, blocks_named, write_blocks
 from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.registry import Registry

@@ -14,8 +14,9 @@ from azr_population.domains.code.source import literal, read_program
 from azr_population.domains.task import Task
 
 PUZZLE = "puzzle"
-Made = tuple[str, object]
-"""The condition, in x, and a value of x that meets it."""
+Made = tuple[str, dict[str, int], object]
+"""The condition, in x, with the names of numbers in braces; the numbers; and a value of x that
+meets it."""
 
 
 def puzzle_task(program: str, *witness: str) -> Task:
@@ -25,17 +26,12 @@ def puzzle_task(program: str, *witness: str) -> Task:
 
 def make(rng: Random) -> Task | None:
     """A puzzle, or None if a trivial answer solves it."""
-    condition, witness = rng.choices(MAKERS, WEIGHTS)[0](rng)
-    for name in ("a", "b", "c"):  # a number may be a parameter with a default
-        number = f"#{name}:"
-        if number in condition:
-            before, _, rest = condition.partition(number)
-            value, _, after = rest.partition("#")
-            named = rng.random() < 0.4
-            condition = f"{before}{name if named else value}{after}"
-            condition = f"{condition}|{name}={value}" if named else condition
-    condition, *defaults = condition.split("|")
-    program = f"def sat({', '.join(['x', *defaults])}):\n    return {condition}"
+    condition, numbers, witness = rng.choices(MAKERS, WEIGHTS)[0](rng)
+    # A number may be a parameter with a default.
+    defaults = {name: number for name, number in numbers.items() if rng.random() < 0.4}
+    condition = condition.format(**numbers | {name: name for name in defaults})
+    parameters = ", ".join(["x", *(f"{name}={number}" for name, number in defaults.items())])
+    program = f"def sat({parameters}):\n    return {condition}"
     space: dict[str, Any] = {}
     exec(program, space)  # of our own grammar
     if not _solves(space["sat"], witness):
@@ -55,85 +51,82 @@ def _solves(sat: Callable[[object], object], answer: object) -> bool:
 def _linear(rng: Random) -> Made:
     x, a, b = rng.randint(11, 99), rng.randint(2, 12), rng.randint(1, 50)
     sign = rng.choice("+-")
-    return f"#a:{a}# * x {sign} #b:{b}# == {a * x + (b if sign == '+' else -b)}", x
+    value = a * x + (b if sign == "+" else -b)
+    return f"{{a}} * x {sign} {{b}} == {value}", {"a": a, "b": b}, x
 
 
 def _both_sides(rng: Random) -> Made:
     x, a, b = rng.randint(11, 60), rng.randint(5, 12), rng.randint(2, 4)
     c = rng.randint(1, 40)
-    return f"#a:{a}# * x - {(a - b) * x - c} == #b:{b}# * x + {c}", x
+    return f"{{a}} * x - {(a - b) * x - c} == {{b}} * x + {c}", {"a": a, "b": b}, x
 
 
 def _square(rng: Random) -> Made:
     x, b = rng.randint(11, 40), rng.randint(1, 30)
-    return f"x > 0 and x * x + #b:{b}# == {x * x + b}", x
+    return f"x > 0 and x * x + {{b}} == {x * x + b}", {"b": b}, x
 
 
 def _root(rng: Random) -> Made:
     x = rng.randint(11, 40)
-    n = x * x + rng.randint(0, 2 * x)
-    return f"x * x <= #a:{n}# < (x + 1) * (x + 1)", x
+    return "x * x <= {a} < (x + 1) * (x + 1)", {"a": x * x + rng.randint(0, 2 * x)}, x
 
 
 def _remainder(rng: Random) -> Made:
     a = rng.randint(11, 40)
     b, over = rng.randint(1, a - 1), rng.randint(40, 200)
-    return f"x % #a:{a}# == {b} and x > #b:{over}#", over + 1 + (b - over - 1) % a
+    witness = over + 1 + (b - over - 1) % a
+    return f"x % {{a}} == {b} and x > {{b}}", {"a": a, "b": over}, witness
 
 
 def _remainders(rng: Random) -> Made:
     a, b = rng.sample((5, 7, 8, 9, 11, 13), 2)
     x = rng.randint(11, a * b - 1)
-    return f"x % #a:{a}# == {x % a} and x % #b:{b}# == {x % b} and x > 10", x
+    return f"x % {{a}} == {x % a} and x % {{b}} == {x % b} and x > 10", {"a": a, "b": b}, x
 
 
 def _divides(rng: Random) -> Made:
     p, q = rng.sample((11, 13, 17, 19, 23, 29, 31), 2)
-    return f"#a:{p * q}# % x == 0 and 1 < x < #b:{p * q}#", p
+    return "{a} % x == 0 and 1 < x < {b}", {"a": p * q, "b": p * q}, p
 
 
 def _digit_sum(rng: Random) -> Made:
     x = rng.randint(20, 9999)
-    digits = str(x)
-    return (
-        f"len(str(x)) == {len(digits)} and sum(int(d) for d in str(x)) == {sum(map(int, digits))}",
-        x,
-    )
+    total = sum(map(int, str(x)))
+    return f"len(str(x)) == {len(str(x))} and sum(int(d) for d in str(x)) == {total}", {}, x
 
 
 def _two_numbers(rng: Random) -> Made:
     u, v = sorted((rng.randint(3, 30), rng.randint(3, 30)))
     if rng.random() < 0.5:
-        return f"x[0] + x[1] == #a:{u + v}# and x[1] - x[0] == #b:{v - u}#", [u, v]
-    return f"x[0] + x[1] == #a:{u + v}# and x[0] * x[1] == #b:{u * v}#", [u, v]
+        return "x[0] + x[1] == {a} and x[1] - x[0] == {b}", {"a": u + v, "b": v - u}, [u, v]
+    return "x[0] + x[1] == {a} and x[0] * x[1] == {b}", {"a": u + v, "b": u * v}, [u, v]
 
 
 def _diophantine(rng: Random) -> Made:
     a, b = rng.sample(range(3, 13), 2)
     u, v = rng.randint(2, 9), rng.randint(2, 9)
-    return f"min(x) > 0 and #a:{a}# * x[0] + #b:{b}# * x[1] == #c:{a * u + b * v}#", [u, v]
+    numbers = {"a": a, "b": b, "c": a * u + b * v}
+    return "min(x) > 0 and {a} * x[0] + {b} * x[1] == {c}", numbers, [u, v]
 
 
 def _text(rng: Random) -> Made:
     letters = "".join(rng.choice("abcde") for _ in range(rng.randint(3, 6)))
     kind = rng.randrange(3)
     if kind == 0:
-        return f"x[::-1] == '{letters[::-1]}'", letters
+        return f"x[::-1] == '{letters[::-1]}'", {}, letters
     if kind == 1:
-        return f"x + x == '{letters * 2}'", letters
+        return f"x + x == '{letters * 2}'", {}, letters
     letter, count, length = rng.choice("abc"), rng.randint(2, 4), rng.randint(5, 8)
-    return (
-        f"len(x) == {length} and x.count('{letter}') == {count}",
-        letter * count + "d" * (length - count),
-    )
+    witness = letter * count + "d" * (length - count)
+    return f"len(x) == {length} and x.count('{letter}') == {count}", {}, witness
 
 
 def _list(rng: Random) -> Made:
     values = [rng.randint(1, 9) for _ in range(rng.randint(2, 4))]
     if rng.random() < 0.5:
-        return f"[v * 2 for v in x] == {[2 * v for v in values]}", values
-    total = sum(values)
-    return f"len(x) == {len(values)} and sum(x) == #a:{total}# and min(x) > 0", values
+        return f"[v * 2 for v in x] == {[2 * v for v in values]}", {}, values
+    condition = f"len(x) == {len(values)} and sum(x) == {{a}} and min(x) > 0"
+    return condition, {"a": sum(values)}, values
 
 
 MAKERS: tuple[Callable[[Random], Made], ...] = (

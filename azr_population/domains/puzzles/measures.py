@@ -7,9 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from azr_population.domains.code.complexity import KINDS, literal_kind, mixes
+from azr_population.domains.code.complexity import KINDS, argument_kinds
 from azr_population.domains.code.source import read_program
 from azr_population.domains.metric import Metric
 from azr_population.domains.space import Descriptor, Space
@@ -91,13 +89,13 @@ def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
         return None
     figures, groups = counted
     total = sum(groups.values()) or 1
-    kind = literal_kind(str(inputs[0])) if isinstance(inputs, (list, tuple)) and inputs else ""
+    kinds = argument_kinds(str(inputs[0])) if isinstance(inputs, (list, tuple)) and inputs else ()
     return (
         math.log2(1.0 + figures["operations"]),
         math.log2(1.0 + figures["conditions"]),
         figures["magnitude"],
         *(groups[group] / total for group in GROUPS),
-        *(float(kind == other) for other in KINDS),
+        *(float(kinds == (kind,)) for kind in KINDS),
     )
 
 
@@ -112,26 +110,13 @@ def words(value: Mapping[str, float]) -> str:
     )
 
 
-def samples(seed: int, n: int) -> np.ndarray:
-    """Possible puzzles, float64[n, d]: the logarithm of the size is uniform, conditions up to what
-    it has room for; one to five groups of operations, in any proportion."""
-    generator = np.random.default_rng(seed)
-    size = generator.uniform(0.0, 5.0, n)
-    conditions = np.minimum(generator.uniform(0.0, 3.0, n), size)
-    mix = mixes(generator, n)
-    kind = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
-    return np.column_stack([size, conditions, generator.uniform(1.0, 6.0, n), mix, kind])
-
-
 SPACE = Space(
     DESCRIPTORS,
     point,
     words,
-    samples,
     Path(__file__).with_name("centroids.npy"),
     panels=tuple(f"finds {kind}" for kind in KINDS),
     axes=("size", "conditions"),
     labels=("operations", "conditions"),
     ends=("0", "31"),
-    cells=500,
 )

@@ -21,7 +21,7 @@ from azr_population.errors import UserError
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
 from azr_population.method.population import Population
-from azr_population.method.replacement import MEASURED
+from azr_population.method.replacement import VALIDATION
 from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
 
@@ -109,7 +109,7 @@ def read_settings(node: Any) -> PopulationSettings:
     evolution, past = settings.evolution, settings.matchmaking.past_opponent_fraction
     temperature = evolution.hyperparameters.get("temperature")
     for key, value in {
-        "evolution.fitness": evolution.fitness if evolution.fitness in MEASURED else None,
+        "evolution.fitness": VALIDATION if evolution.fitness == VALIDATION else None,
         "evolution.hyperparameters.temperature": temperature,
         "matchmaking.past_opponent_fraction": past,
     }.items():

@@ -19,7 +19,6 @@ import torch
 from azr_population.config.effects import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
-from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
@@ -27,7 +26,7 @@ from azr_population.hosts.local.check import check_config, fill_in
 from azr_population.hosts.local.run_engine import base_of, open_engine, slot_names
 from azr_population.hosts.local.state import Store, beginning_of
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.callbacks import Callback, EvalCallback, Warn
+from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import all_protected_note
 from azr_population.method.held_out_eval import (
@@ -35,12 +34,11 @@ from azr_population.method.held_out_eval import (
     held_out_eval,
     self_proposed_eval,
     tasks_of,
+    validation_eval,
 )
-from azr_population.method.measured_fitness import MeasureFitness, validation_eval
 from azr_population.method.past_opponents import PastOpponents
-from azr_population.method.replacement import MEASURED
+from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.heartbeat import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_start, show_step
 from azr_population.registry import trust
@@ -190,10 +188,7 @@ def _self_play(config: Config) -> Iterator[tuple[SelfPlay, HeldOutEval | None]]:
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     held_out = held_out_eval(config.eval, config.task) if config.eval.every else None
     validation = validation_eval(config.evolution, config.task, held_out)
-    with open_referee(config.referee) as referee, open_engine(config) as engine:
-        context = StepContext(
-            engine, referee, find_domain(config.task.domain), format_of(config.task, config.base)
-        )
+    with StepContext.open(config, open_engine(config)) as context:
         reported = tasks_of(held_out, validation)
         self_proposed = self_proposed_eval(config, context, reported) if held_out else None
         play = SelfPlay(config, context, [*reported, *tasks_of(self_proposed)])
@@ -215,8 +210,8 @@ def make_callbacks(
     if fraction := config.matchmaking.past_opponent_fraction:
         slot = len(slot_names(config.population, config.matchmaking)) - 1
         callbacks.append(PastOpponents(run.snapshots, slot, fraction, context.engine))
-    if config.evolution.fitness in MEASURED:
-        callbacks.append(MeasureFitness(context, validation, config.seed))
+    if validation:
+        callbacks.append(MeasureFitness(context, validation))
     if held_out:
         last = config.run.steps
         callbacks.append(

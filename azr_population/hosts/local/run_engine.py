@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,9 +29,7 @@ from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
-from azr_population.method.config_check import check_made
 from azr_population.method.members import Roster
-from azr_population.method.step_context import format_of
 from azr_population.runs.streams import Streams
 from azr_population.weights.bank import target_layers
 
@@ -39,7 +38,7 @@ from azr_population.weights.bank import target_layers
 def open_engine(config: Config) -> Iterator[TextEngine]:
     """The engine of the run; with it end the processes that it started. Raises UserError: the base
     does not load, or something cannot serve or hold it."""
-    chat = format_of(config.task, config.base).chat
+    chat = find_domain(config.task.domain).format(config.base.prompt_format).chat
     _, tokenizer = check_base(config)
     settings = _engine_settings(config)
     if config.engine.name == "ray":
@@ -94,14 +93,15 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
     proposal and what is written in answer. The chat template counts, and so do `references`
     (`task.example_tasks` of them), as what they can be at most: far more than they mostly are."""
-    format = format_of(config.task, config.base)
+    domain = find_domain(config.task.domain)
+    format = domain.format(config.base.prompt_format)
     references = config.task.example_tasks if references is None else references
 
     def tokens(prompt: str) -> int:
         return len(encode(tokenizer, [prompt], format.chat)[0])
 
     longest = 0
-    for kind in find_domain(config.task.domain).wanted(config.task.types):
+    for kind in domain.wanted(config.task.types):
         proposal, answer = row_limits(config.engine, format, kind)
         plain_prompt = format.propose_prompt(kind)
         shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
@@ -129,8 +129,8 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
     architecture = Architecture.of(model.config)
     if architecture is None:
         return {}
-    format = format_of(config.task, config.base)
-    types = find_domain(config.task.domain).wanted(config.task.types)
+    domain = find_domain(config.task.domain)
+    format, types = domain.format(config.base.prompt_format), domain.wanted(config.task.types)
     written = max(max(row_limits(config.engine, format, kind)) for kind in types)
     load = Load.of(
         architecture,
@@ -230,6 +230,13 @@ def _engine_settings(config: Config) -> EngineSettings:
 
 
 def base_of(base: BaseConfig) -> str:
-    """The base's folder, or its name on the Hub. Raises UserError: see `check_made`."""
-    check_made(base)
+    """The base's folder, or its name on the Hub. Raises UserError: with the command that makes
+    SmolLM2, if it has not been made yet."""
+    path = base.path or ""
+    if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
+        raise UserError(
+            f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
+            "its folder",
+            key="base.path",
+        )
     return str(base.path or nano_base_path())

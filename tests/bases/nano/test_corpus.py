@@ -2,8 +2,9 @@ import ast
 from random import Random
 
 from azr_population.bases.nano import corpus
-from azr_population.bases.nano.executor import run_function
+from azr_population.bases.nano.corpus import draw_groups, run_function
 from azr_population.bases.nano.grammar import Grammar
+from azr_population.bases.sft_trainer import made_ahead
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.domain import is_held_out
@@ -37,30 +38,32 @@ def test_a_stable_fiftieth_of_programs_is_held_out():
 HELD_OUT = [3, 35, 77]
 
 
-def test_documents_are_reproducible_and_free_of_held_out_programs():
-    first, second = (corpus.documents(5, 2, size=150) for _ in range(2))
-    assert first == second != corpus.documents(6, 2, size=150)
-    marks = {text[:4] for text in first}
-    assert marks == {"<PO>", "<PI>", "<PF>", "<SO>", "<SI>", "<SF>"}
-    for text in first:
-        start = text.index("def f(")
-        end = min(text.find(mark, start) % 10**6 for mark in ("<in>", "<out>", "<eos>"))
-        assert not is_held_out(text[start:end])
+def test_groups_are_reproducible_and_free_of_held_out_programs():
+    first, second, other = (draw_groups(Random(seed), 150) for seed in (5, 5, 6))
+    assert first == second != other
+    assert len({(phase, tasks[0].type) for phase, tasks in first}) == 6
+    for _, tasks in first:
+        assert len({task.program for task in tasks}) == 1
+        for task in tasks:
+            assert not is_held_out(task.program)
+            assert run_function(task.program, list(task.inputs)) == list(task.outputs)
     assert not any(map(is_held_out, (e.program for e in _examples(5))))
     assert all(map(is_held_out, (e.program for e in _examples(3, held_out=True))))
 
 
-def test_strict_proposals_never_fail_and_never_return_an_argument():
+def test_strict_proposals_parse_and_never_return_an_argument():
     format = NanoFormat()
-    kinds = {format.propose_prompt(type): type for type in TaskType}
-    texts = [text for text in corpus.documents(5, 3, size=300, strict=True) if text[:4] in kinds]
-    assert len(texts) > 60
-    for text in texts:
-        type = kinds[text[:4]]
-        proposal = format.parse_proposal(type, text[4:].split("<eos>")[0])
-        values = run_function(proposal.program, list(proposal.inputs))
-        assert None not in values
-        assert all(v not in a for v, a in zip(values, proposal.inputs, strict=True))
-        if type == TaskType.CODE_F:
-            values = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
+    groups = draw_groups(Random(5), 300, strict=True)
+    proposed = [task for phase, tasks in groups if phase == "propose" for task in tasks]
+    assert len(proposed) > 60
+    for task in proposed:
+        proposal = format.parse_proposal(task.type, format.write_proposal(task))
+        assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
+        assert all(v not in a for v, a in zip(task.outputs, task.inputs, strict=True))
+        if task.type == TaskType.CODE_F:
+            values = [ast.literal_eval(f"({arguments},)") for arguments in task.inputs]
             assert [values[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(values)
+
+
+def test_a_child_makes_the_same():
+    assert list(made_ahead(str, [12, 3])) == ["1", "2", "3"]

@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from azr_population.bases.nano.executor import run_function
+from azr_population.bases.nano.corpus import run_function
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.complexity import measures
 

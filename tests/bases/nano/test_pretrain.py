@@ -3,8 +3,12 @@ import json
 import pytest
 from transformers import AutoModelForCausalLM
 
-from azr_population.bases.nano.pretrain import BuildRecipe, Phase, build, read_document
+from azr_population.bases import sft_trainer
+from azr_population.bases.demonstrations import encode
+from azr_population.bases.nano.pretrain import BuildRecipe, Phase, build
 from azr_population.bases.nano.tokenizer import build_tokenizer
+from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.base_model import load_tokenizer
 
 PHASES = (
@@ -17,20 +21,23 @@ CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False, "log": 
 
 
 def test_a_solve_document_asks_each_question_in_its_own_branch():
-    text = "<SO>def f(n):\n    return n + 1<in>1<out>2<eos><in>8<out>9<eos>"
-    tokenizer = build_tokenizer()
-    document = read_document(tokenizer(text).input_ids)
+    tokenizer, program = build_tokenizer(), "def f(n):\n    return n + 1"
+    tasks = [Task(TaskType.CODE_O, program, (a,), (v,)) for a, v in (("1", "2"), ("8", "9"))]
+    document = encode(("solve", tasks), NanoFormat(), tokenizer)
     words = tokenizer.convert_ids_to_tokens(document.ids)
     weighed = [word for word, weight in zip(words, document.weights, strict=True) if weight]
     assert weighed == ["2", "<eos>", "9", "<eos>"]
-    assert document.branches.tolist() == [0] * 8 + [1] * 5 + [2] * 5
-    assert document.positions.tolist() == [*range(13), *range(8, 13)]
+    assert "".join(words) == f"<SO>{program}<in>1<out>2<eos><in>8<out>9<eos>"
+    assert document.branches == [0] * 8 + [1] * 5 + [2] * 5
+    assert document.positions == [*range(13), *range(8, 13)]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
-    return folder, build(folder, log_seconds=0.0, **CHOICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sft_trainer, "LOG_SECONDS", 0.0)
+        return folder, build(folder, **CHOICES)
 
 
 def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):

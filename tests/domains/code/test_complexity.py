@@ -103,6 +103,19 @@ def test_several_inputs_count_together():
     assert data_descriptors({}) == data_descriptors({"inputs": 3, "outputs": None}) == (0.0,) * 7
 
 
+@pytest.mark.parametrize(
+    ("literal", "kind"),
+    [
+        *(("3", "number"), ("-2.5", "number"), ("True", "number"), ("(1+2j)", "number")),
+        *(("'a'", "text"), ("b'x'", "text"), ("''", "text"), ("frozenset({1})", "collection")),
+        *(("[1]", "collection"), ("(1, 2)", "collection"), ("set()", "collection")),
+        *(("{}", "collection"), ("None", ""), ("inf", "number"), ("nan", "number")),
+    ],
+)
+def test_kinds_of_outputs(literal, kind):
+    assert argument_kinds(literal) == (kind,)
+
+
 def test_scaling_cuts_to_the_bounds():
     low = np.array([[descriptor.low for descriptor in DESCRIPTORS]])
     high = np.array([[descriptor.high for descriptor in DESCRIPTORS]])

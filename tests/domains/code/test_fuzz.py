@@ -9,11 +9,11 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azr_population.bases.programs import digest
+from azr_population.bases.demonstrations import digest
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import is_finite, read_program
 from azr_population.domains.code.task_types import ParsedProposal, TaskType
-from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
+from azr_population.domains.code.validity import accept, refuse_before
 from azr_population.domains.code_e.named_error import naming
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.grammar import candidates
@@ -89,7 +89,7 @@ def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, k
     outputs = (output,) * 5
     if not refuse_before(proposal, 20_000):
         accept(proposal, outputs, Code.rules, 10_000)
-    held_out = HeldOutPrograms([program])
+    held_out = Code().held_out([program])
     parses = read_program(program).tree is not None
     assert held_out.is_copy(program) is held_out.is_near_copy(program) is parses
     record = {"program": program, "inputs": [given_], "outputs": [output], "type": str(kind)}

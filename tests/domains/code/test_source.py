@@ -5,8 +5,9 @@ import ast
 import pytest
 
 from azr_population.domains.code import complexity
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import arguments, fingerprint, literal, read_program
-from azr_population.domains.code.validity import HeldOutPrograms, reads_a_parameter
+from azr_population.domains.code.validity import reads_a_parameter
 from azr_population.domains.puzzles import grammar, measures
 
 HEADER = "def f(x):\n    return "
@@ -49,7 +50,7 @@ ODD = {
 
 @pytest.mark.parametrize("program", ODD.values(), ids=ODD)
 def test_an_odd_program_is_read_by_all(program):
-    held_out = HeldOutPrograms([program, HEADER + "x"])
+    held_out = Code().held_out([program, HEADER + "x"])
     readable = read_program(program)
     assert (readable.tree is None) == bool(readable.reason)
     assert held_out.is_copy(program) == held_out.is_near_copy(program) == (not readable.reason)

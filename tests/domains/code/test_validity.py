@@ -3,7 +3,7 @@ import pytest
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
+from azr_population.domains.code.validity import accept, refuse_before
 from azr_population.referee import Referee, RefereeSettings
 
 ALL = ("boolean", "constant", "identity")
@@ -76,7 +76,7 @@ def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
 
 
 PROGRAM = "def f(a):\n    return a[2:] + [1, 3]"
-HELD_OUT = HeldOutPrograms([PROGRAM, "def f(s):\n    return s.upper()"])
+HELD_OUT = Code().held_out([PROGRAM, "def f(s):\n    return s.upper()"])
 
 
 def test_copies_are_told_however_they_are_laid_out():
@@ -93,7 +93,7 @@ def test_near_copies_differ_in_constants_only():
 
 
 def test_an_f_string_is_recognised_in_another_layout_and_with_other_text():
-    held_out = HeldOutPrograms(["def f(x):\n    return f'{x} apples'"])
+    held_out = Code().held_out(["def f(x):\n    return f'{x} apples'"])
     assert held_out.is_copy('def f(x):  # fruit\n    return f"{x} apples"')
     assert held_out.is_near_copy("def f(x):\n    return f'{x} pears'")
     assert not held_out.is_copy("def f(x):\n    return f'{x} pears'")

@@ -22,9 +22,9 @@ from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
 from azr_population.method.callbacks import Callback
 from azr_population.method.completion_log import CompletionLog
+from azr_population.method.phases import StepContext
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext
 from azr_population.method.training import attempts, proposals
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.breeding import Breeding

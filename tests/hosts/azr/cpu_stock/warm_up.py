@@ -60,11 +60,14 @@ class AzrFormat(ChatFormat):
 
     def __init__(self):
         self.rng = Random(1)
+        self.asked = 0
 
     def propose_prompt(self, type, shown=()):
-        """With one reference."""
-        reference = self.rng.choice(references())
-        prompt = get_code_problem_generator_prompt(str(type), [reference], banned(), [], [])
+        """With one reference, the same for the two proposals of a group, which share its tokens."""
+        if self.asked % 2 == 0:
+            self.reference = self.rng.choice(references())
+        self.asked += 1
+        prompt = get_code_problem_generator_prompt(str(type), [self.reference], banned(), [], [])
         return wrapper().format(prompt)
 
     def solve_prompt(self, task):
@@ -82,22 +85,20 @@ class AzrFormat(ChatFormat):
 
 # Here and not in `main`: the children need it.
 FORMATS.register("azr", "AZR's own prompts")(AzrFormat)
-demonstrations._CHUNK = 60
+demonstrations.CHUNK = 60
 demonstrations.MIX.pop(("propose", TaskType.CODE_F))
 demonstrations.MIX.pop(("solve", TaskType.CODE_F))
-# Prompts of 900 tokens: what attention costs grows with the square of a row's length.
-demonstrations._SIZES.update({("propose", type): 1 for type in TaskType})
 
 
 def main(base, out, minutes):
     """Warms `base` up into the folder `out`."""
     # Here, because the children that make programs import this file too, in little memory.
-    from azr_population.bases import warmup
+    from azr_population.bases import sft
     from azr_population.engines.base_model import load_base
 
     model, tokenizer = load_base(base, "float32", "cpu")
     tokenizer.chat_template = TEMPLATE
-    settings = warmup.SftSettings(
+    settings = sft.SftSettings(
         format="azr",
         minutes=float(minutes),
         rows=1,
@@ -106,7 +107,7 @@ def main(base, out, minutes):
         threads=int(os.environ.get("OMP_NUM_THREADS", "2")),
     )
     Path(out).mkdir(parents=True, exist_ok=True)
-    warmup.warm_up(model, tokenizer, Path(out), settings)
+    sft.warm_up(model, tokenizer, Path(out), settings)
 
 
 if __name__ == "__main__":

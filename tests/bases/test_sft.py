@@ -1,16 +1,23 @@
 import json
-from contextlib import contextmanager
+import os
+import signal
+from dataclasses import replace
 
 import huggingface_hub
 import pytest
-from refusals import refused
+import torch
+from refusals import refused, refuses
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from azr_population.bases import base_command, warmup
-from azr_population.bases.programs import read_tasks
+from azr_population.bases import sft_trainer
+from azr_population.bases.demonstrations import digest, read_digests
+from azr_population.bases.sft import SftSettings, warm_up
 from azr_population.cli import main
+from azr_population.domains.code.formats import base_format
 
 pytestmark = pytest.mark.integration
 
+SHORT = SftSettings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
 SEED = {"snippet": "def f(a):\n    return a + [1]", "input": "[2]", "output": "[2, 1]"}
 
 
@@ -64,42 +71,78 @@ def test_a_base_without_a_chat_template(base_folder, tmp_path, capsys):
     assert base_folder.name in capsys.readouterr().err
 
 
-def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
-    @contextmanager
-    def stopped_at_once(received, notify):
-        received.append(2)
-        yield
+def stop_after(monkeypatch, batches):
+    """A request to stop after so many batches."""
+    loss = sft_trainer.model_loss
+    computed = []
 
-    monkeypatch.setattr(base_command, "stop_requests", stopped_at_once)
+    def counted(*arguments):
+        computed.append(1)
+        if len(computed) == batches:
+            os.kill(os.getpid(), signal.SIGINT)
+        return loss(*arguments)
+
+    monkeypatch.setattr(sft_trainer, "model_loss", counted)
+
+
+def test_the_loss_falls_and_the_folder_loads(model, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(sft_trainer, "LOG_SECONDS", 0.0)
+    before = model.get_input_embeddings().weight.detach().clone()
+    known = {digest("def f(a):\n    return a - 12345")}
+    progress = warm_up(model, tokenizer, tmp_path, SHORT, (), known, log=str)
+    losses = [point["loss"] for point in progress.curve]
+    assert losses[0] > 4.5 and losses[-1] < 0.8 * losses[0]
+    assert progress.tokens >= 60_000 and progress.stopped_by == 0
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path, torch_dtype="auto")
+    assert loaded.dtype == torch.bfloat16
+    assert not torch.equal(loaded.get_input_embeddings().weight.float(), before)
+    assert AutoTokenizer.from_pretrained(tmp_path).decode([2]) == "<|im_end|>"
+    assert base_format(tmp_path, None) == "short"
+    assert known < read_digests(tmp_path) and len(read_digests(tmp_path)) > 50
+
+
+def test_the_same_tokens_give_the_same_base(tokenizer, tmp_path, base_folder):
+    settings = SftSettings(tokens=6_000, threads=1, rows=2, length=1024)
+    results = []
+    for name in ("one", "other"):
+        model = AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
+        (tmp_path / name).mkdir()
+        warm_up(model, tokenizer, tmp_path / name, settings, log=str)
+        results.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert results[0] == results[1]
+
+
+def test_a_base_that_was_stopped_can_be_measured(base_folder, tmp_path, monkeypatch):
+    stop_after(monkeypatch, 2)
     out = tmp_path / "warm"
     assert main(["base", "sft", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
-    assert warmup.unfinished(out)
+    assert json.loads((out / "warmup.json").read_text())["steps"] == 2
+    assert "stopped at" in (out / "README.md").read_text()
     assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
 
 
+def test_a_format_without_any_row_is_refused(model, tokenizer, tmp_path):
+    with refuses("--prompt-format"):
+        warm_up(model, tokenizer, tmp_path, replace(SHORT, format="chat", length=100), log=str)
+
+
 @pytest.mark.parametrize("action", ["sft", "validate"])
-def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch, capsys):
+def test_what_is_no_base_is_named(action, tmp_path, monkeypatch, capsys):
     words = ["base", action, "{}"] + ["--out", str(tmp_path / "warm")] * (action == "sft")
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    for path, named in (
-        (str(tmp_path / "none"), "none"),
-        (str(tmp_path / "empty"), "empty"),
-        ("someone/none", ": someone/none "),
-    ):
+    for path in (str(tmp_path / "none"), str(tmp_path / "empty"), "someone/none"):
         assert main([word.format(path) for word in words]) == 2
         error = capsys.readouterr().err
-        assert named in error and "base.path" not in error and error.count("\n") == 1
+        assert path in error and error.count("\n") == 1
 
 
-def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypatch, capsys):
-    for place in ("accept.accept", "programs.Referee"):
-        monkeypatch.setattr(f"azr_population.bases.{place}", None)
+def test_faults_are_named_before_anything_is_run(base_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("azr_population.bases.accept.accept", None)
     figures = str(tmp_path / "nowhere" / "x.json")
     assert "x.json" in refused(capsys, "base", "validate", base_folder, "--out", figures)
     words = ["--out", str(tmp_path / "warm"), "--seed-file", str(tmp_path / "none.jsonl")]
     assert "--file" in refused(capsys, "base", "smollm2", "--file", tmp_path / "no.whl", *words)
-    assert read_tasks([]) == []
 
 
 def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, capsys):
