@@ -1,4 +1,4 @@
-"""Tasks and executions per second: the referee beside AZR's executor and a process per program.
+"""Tasks and executions per second: the referee beside AZR's executor.
 
 One task is AZR's work on one proposal: validate the program with its determinism check (two
 executions), then judge 8 different predicted inputs (eight executions). The tasks are AZR's seed
@@ -25,7 +25,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -37,7 +38,6 @@ from azr_population.referee.sandbox import literal
 DEADLINE = 10
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
-K_ROW = "AZR, 8 answers/snippet"
 SLICE = 96
 """Tasks that a contender does before the next one has its turn."""
 LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
@@ -81,11 +81,8 @@ def _limit(judgement: Judgement) -> str:
 
 
 def _is_literal(record: dict[str, str]) -> bool:
-    try:
-        literal.parse_arguments(record["input"])
-    except literal.NotLiteral:
-        return False
-    return "\n" not in record["input"]
+    text = record["input"]
+    return "\n" not in text and literal.canonical_arguments(text) is not None
 
 
 def with_referee(referee: Referee) -> Contender:
@@ -97,86 +94,42 @@ def with_referee(referee: Referee) -> Contender:
     return run
 
 
-def with_executor(executor: Any, together: bool = False) -> Contender:
-    """One call per validation and per answer, as AZR's reward manager makes them; or all answers to
-    a task in one call, as with AZR's `batched_estimate`."""
+def with_executor(executor: Any) -> Contender:
+    """One call per validation and per answer, as AZR's reward manager makes them."""
 
     def run(tasks: Sequence[Question]) -> int:
         right = 0
         if hasattr(executor, "_remembered"):  # our replacement's cache: every round executes all
             executor._remembered.clear()
         for task in tasks:
-            program, imports, answers = task.program, list(task.imports), list(task.answers)
+            program, imports = task.program, list(task.imports)
             _, output = executor.check_all(program, task.inputs[0], imports=imports)
-            if not together:
-                scores = [
-                    executor.eval_input_prediction(program, output, answer, imports)
-                    for answer in answers
-                ]
-                right += sum(map(bool, scores))
-                continue
-            with contextlib.suppress(AssertionError):  # AZR's, where one answer ends them all
-                scores = executor.eval_k_input_prediction(program, output, answers, imports)
-                right += sum(map(bool, scores))
+            for answer in task.answers:
+                right += bool(executor.eval_input_prediction(program, output, answer, imports))
         return right
 
     return run
 
 
-def with_batches(executor: Any, together: bool = False) -> Contender:
-    """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers; with
-    `together` a task's eight answers in one snippet, where one that hangs or exits costs its
-    neighbours their verdicts."""
+def with_batches(executor: Any) -> Contender:
+    """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers."""
     from absolute_zero_reasoner.utils.code_utils import templates
 
-    def snippets(source: str, output: str, answers: Sequence[str]) -> list[str]:
-        if together:
-            make = templates.EVAL_K_INPUT_PREDICTION_TEMPLATE
-            return [make(code=source, gold_output=output, k_agent_inputs=list(answers))]
-        make = templates.EVAL_INPUT_PREDICTION_TEMPLATE.format
-        return [make(code=source, gold_output=output, agent_input=answer) for answer in answers]
+    check = templates.CHECK_DETERMINISM_TEMPLATE.format
+    attempt = templates.EVAL_INPUT_PREDICTION_TEMPLATE.format
 
     def run(tasks: Sequence[Question]) -> int:
         sources = ["\n".join([*task.imports, task.program]) for task in tasks]
-        check = templates.CHECK_DETERMINISM_TEMPLATE.format
         pairs = list(zip(sources, tasks, strict=True))
         outputs = executor.batch_apply([check(code=s, inputs=t.inputs[0]) for s, t in pairs])
         attempts = executor.batch_apply(
             [
-                snippet
+                attempt(code=source, gold_output=output, agent_input=answer)
                 for (source, task), (output, _) in zip(pairs, outputs, strict=True)
-                for snippet in snippets(source, output, task.answers)
+                for answer in task.answers
             ]
         )
-        return sum(result.count("True") for result, _ in attempts)
-
-    return run
-
-
-_ONE = """
-import sys
-source, call = sys.argv[1:]
-space = {}
-exec(source, space)
-print(repr(eval(call, space)))
-"""
-
-
-def with_processes() -> Contender:
-    """A fresh interpreter for each execution."""
-
-    def execute(source: str, text: str) -> str:
-        command = [sys.executable, "-I", "-S", "-c", _ONE, source, f"f({text})"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout
-
-    def run(tasks: Sequence[Question]) -> int:
-        right = 0
-        for task in tasks:
-            source = "\n".join([*task.imports, task.program])
-            gold = execute(source, task.inputs[0])
-            execute(source, task.inputs[0])
-            right += sum(execute(source, answer) == gold for answer in task.answers)
-        return right
+        return sum(result == "True" for result, _ in attempts)
 
     return run
 
@@ -208,16 +161,11 @@ def main() -> None:
     workers = RefereeSettings(workers=arguments.workers).worker_count
     tasks, left_out = read_tasks(arguments.seeds)
     limits = RefereeSettings(workers=workers, timeout=DEADLINE)
-    ways = (
-        (f"referee, {workers} workers, the default", limits, 1),
-        ("referee, no two tasks share a child", replace(limits, share=1), 1),
-        ("referee, a child per execution", replace(limits, child_per_call=True), 4),
-    )
-    referees = [Referee(settings) for _, settings, _ in ways]
-    contenders: list[tuple[str, Contender, int]] = [
-        (name, with_referee(referee), thinned)
-        for (name, _, thinned), referee in zip(ways, referees, strict=True)
-    ]
+    referees = [Referee(limits), Referee(replace(limits, share=1))]
+    contenders = {
+        f"referee, {workers} workers, the default": with_referee(referees[0]),
+        "referee, no two tasks share a child": with_referee(referees[1]),
+    }
     if "AZR_HOME" in os.environ:
         sys.path.insert(0, os.environ["AZR_HOME"])
         from absolute_zero_reasoner.utils.code_utils import python_executor
@@ -227,18 +175,10 @@ def main() -> None:
         python_executor.tqdm = _Quiet
         for count in sorted({1, workers}):
             azr = python_executor.PythonExecutor(timeout_length=DEADLINE, max_workers=count)
-            contenders += [
-                (f"AZR, {count} workers, call by call", with_executor(azr), 1),
-                (f"AZR, {count} workers, in batches", with_batches(azr), 1),
-                (f"{K_ROW}, {count} workers, call by call", with_executor(azr, True), 1),
-                (f"{K_ROW}, {count} workers, in batches", with_batches(azr, True), 1),
-            ]
+            contenders[f"AZR, {count} workers, call by call"] = with_executor(azr)
+            contenders[f"AZR, {count} workers, in batches"] = with_batches(azr)
         drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
-        contenders += [
-            ("drop-in, the default, call by call", with_executor(drop_in), 1),
-            ("drop-in, the default, 8 answers a call", with_executor(drop_in, True), 1),
-        ]
-    contenders.append(("a process per execution", with_processes(), 16))
+        contenders["drop-in, the default, call by call"] = with_executor(drop_in)
     with silenced():
         rows = measure(contenders, tasks, arguments.rounds)
     compare(rows)
@@ -288,40 +228,33 @@ class _Quiet:
 
 
 def measure(
-    contenders: Sequence[tuple[str, Contender, int]], tasks: Sequence[Question], rounds: int
-) -> list[dict[str, object]]:
-    """Each contender in turn, slice by slice; a slow one gets every n-th task only.
+    contenders: Mapping[str, Contender], tasks: Sequence[Question], rounds: int
+) -> list[dict[str, Any]]:
+    """Each contender in turn, slice by slice.
 
     Measures wall-clock time and the CPU time of this process and its descendants, which a busy
     machine changes much less. A first round is warm-up.
     """
-    names = [name for name, _, _ in contenders]
-    wall: dict[str, list[float]] = {name: [] for name in names}
-    cpu: dict[str, list[float]] = {name: [] for name in names}
-    right = dict.fromkeys(names, 0.0)
+    rows: dict[str, dict[str, list[float]]] = {
+        name: {"executions_per_second": [], "executions_per_cpu_second": []} for name in contenders
+    }
+    solved: Counter[str] = Counter()
     for number in range(rounds + 1):
-        seconds, used = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-        done, solved = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        solved.clear()
+        seconds, used = dict.fromkeys(contenders, 0.0), dict.fromkeys(contenders, 0.0)
         for start in range(0, len(tasks), SLICE):
-            for name, run, thinned in contenders:
-                share = tasks[start : start + SLICE : thinned]
+            for name, run in contenders.items():
                 began, spent = time.perf_counter(), cpu_seconds(os.getpid())
-                solved[name] += run(share)
+                solved[name] += run(tasks[start : start + SLICE])
                 seconds[name] += time.perf_counter() - began
                 used[name] += cpu_seconds(os.getpid()) - spent
-                done[name] += len(share)
-        for name in names if number else ():
-            wall[name].append(EXECUTIONS * done[name] / seconds[name])
-            cpu[name].append(EXECUTIONS * done[name] / used[name])
-            right[name] = solved[name] / done[name]
+        for name, rates in rows.items() if number else ():
+            done = EXECUTIONS * len(tasks)
+            rates["executions_per_second"].append(round(done / seconds[name], 1))
+            rates["executions_per_cpu_second"].append(round(done / used[name], 1))
     return [
-        {
-            "contender": name,
-            "executions_per_second": [round(rate, 1) for rate in wall[name]],
-            "executions_per_cpu_second": [round(rate, 1) for rate in cpu[name]],
-            "answers_right_per_task": round(right[name], 3),
-        }
-        for name in names
+        {"contender": name, **rates, "answers_right_per_task": round(solved[name] / len(tasks), 3)}
+        for name, rates in rows.items()
     ]
 
 
@@ -339,37 +272,29 @@ def cpu_seconds(pid: int) -> float:
     return seconds + sum(cpu_seconds(int(child)) for child in children)
 
 
-def compare(rows: Sequence[dict[str, object]]) -> None:
-    """Add to each row its medians and its factors, round by round, against AZR's best row.
-
-    AZR's best row with one answer per snippet, AZR's default; without AZR, the first row.
-    """
+def compare(rows: Sequence[dict[str, Any]]) -> None:
+    """Adds to each row its medians and its factors, round by round, against AZR's best row;
+    without AZR, against the first row."""
     for key in ("executions_per_second", "executions_per_cpu_second"):
-        rates = [row[key] for row in rows]
-        azr = [n for n, row in enumerate(rows) if _is_reference(row)] or [0]
-        best = max((rates[n] for n in azr), key=statistics.median)  # type: ignore[type-var]
-        for row, mine in zip(rows, rates, strict=True):
-            row[f"median_{key}"] = round(statistics.median(mine), 1)  # type: ignore[type-var]
-            factors = [a / b for a, b in zip(mine, best, strict=True)]  # type: ignore[call-overload]
+        azr = [row[key] for row in rows if row["contender"].startswith("AZR")] or [rows[0][key]]
+        best = max(azr, key=statistics.median)
+        for row in rows:
+            row[f"median_{key}"] = round(statistics.median(row[key]), 1)
+            factors = [a / b for a, b in zip(row[key], best, strict=True)]
             row[f"median_factor_{key}"] = round(statistics.median(factors), 3)
 
 
-def _is_reference(row: dict[str, object]) -> bool:
-    name = str(row["contender"])
-    return name.startswith("AZR") and not name.startswith(K_ROW)
-
-
-def report(result: dict[str, object]) -> str:
+def report(result: dict[str, Any]) -> str:
     """The table."""
     lines = [
         f"{result['tasks']} seed tasks, {EXECUTIONS} executions each; medians of "
-        f"{result['rounds']} rounds, [lowest..highest]; factors against AZR's best row with an",
-        "answer a snippet. Left out, because they meet a limit: "
+        f"{result['rounds']} rounds, [lowest..highest]; factors against AZR's best row.",
+        "Left out, because they meet a limit: "
         f"{result['seed records left out, with the limit that they meet']}",
-        ", ".join(f"{name} {value}" for name, value in result["versions"].items()),  # type: ignore[attr-defined]
+        ", ".join(f"{name} {value}" for name, value in result["versions"].items()),
         f"{'contender':44s} {'exec/s':>20s} {'':>6s} {'exec/CPU-s':>11s} {'':>6s} {'right':>6s}",
     ]
-    for row in result["rows"]:  # type: ignore[attr-defined]
+    for row in result["rows"]:
         wall = row["executions_per_second"]
         lines.append(
             f"{row['contender']:44s} {row['median_executions_per_second']:6.0f} "

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.referee import Judgement, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.plans import is_literal as is_input
 from azr_population.referee.sandbox import literal
 
 CUT = 403  # AZR keeps 200 characters, "..." and 200 characters of a longer output
@@ -54,7 +53,7 @@ def left_out(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
     execution = judgement.execution
     if not execution.valid:
         return f"{execution.reason} {execution.detail}".strip() if execution.reason in RULES else ""
-    if kind == "code_i" and not is_input(record["input"]):
+    if kind == "code_i" and literal.canonical_arguments(record["input"]) is None:
         return "the recorded input is no literal"
     if kind != "code_o":
         return ""

@@ -105,8 +105,6 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
         draw = random.Random(seed + 1)
         while not done.wait(draw.expovariate(1 / kill_every)):
             worker = draw.choice(pool._workers)
-            if worker.starts > 3:  # a busy machine may need longer for a start than we grant it
-                continue
             zygote = worker.process
             children = _children(zygote.pid)
             if children and draw.random() < 0.5:

@@ -1,8 +1,6 @@
 """From Hydra overrides to a checked `Config`; every mistake is a `UserError` of one line."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -35,24 +33,6 @@ ENTRIES = (
 """Beginnings of keys that the schema leaves open: entries of its dictionaries."""
 
 
-@dataclass(frozen=True)
-class Override:
-    """A value for a dotted key: a field, a section, or an entry of a dictionary."""
-
-    key: str
-    value: Any
-
-    @property
-    def node(self) -> dict[str, Any]:
-        """The value in nested mappings. Names of operators may hold dots and pluses."""
-        path = self.key.split(".")
-        if self.key.startswith(OPERATORS):
-            path = [*path[:2], self.key.removeprefix(OPERATORS)]
-        if self.key.startswith(OPTIONS) and len(path) > 3:
-            path = [*path[:2], ".".join(path[2:-1]), path[-1]]
-        return reduce(lambda value, name: {name: value}, reversed(path), self.value)
-
-
 ConfigStore.instance().store(name="schema", node=Config().model_dump())
 
 
@@ -71,7 +51,7 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     stored = OmegaConf.merge(Config().model_dump(), _values_only(path))
     for choice in choices:
         composed = OmegaConf.create(_composed([choice]))
-        for key in _keys_of(choice.key):
+        for key in _keys_of(choice.partition("=")[0]):
             OmegaConf.update(stored, key, OmegaConf.select(composed, key), merge=False)
     return _to_config(stored, fields)
 
@@ -92,55 +72,59 @@ def to_yaml(config: Config) -> str:
     return OmegaConf.to_yaml(OmegaConf.create(config.model_dump()))
 
 
-def _read(overrides: Sequence[str]) -> tuple[list[Override], list[Override]]:
-    """Choices of groups, and fields. Raises UserError: a group has no such choice."""
-    read = [_read_one(text) for text in overrides]
-    choices = [
-        override
-        for override in read
-        if isinstance(override.value, str) and (GROUPS / override.key).is_dir()
-    ]
-    for choice in choices:
-        names = sorted(path.stem for path in (GROUPS / choice.key).glob("*.yaml"))
-        if choice.value not in names:
-            text = f"{choice.key}={choice.value} is unknown; choose one of: {', '.join(names)}"
-            raise UserError(text, key=choice.key)
-    return choices, [override for override in read if override not in choices]
+def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Choices of groups, such as `population=2t2s`, and fields as nested mappings. The pluses that
+    AZR's command needs mean nothing.
+
+    Raises UserError: an override is not in the form KEY=VALUE, the schema lacks its key, a group
+    has no such choice, or there are several values.
+    """
+    choices: list[str] = []
+    fields: list[dict[str, Any]] = []
+    keys = set(Config.keys())
+    for text in overrides:
+        key, equals, typed = text.partition("=")
+        key = key.lstrip("+")
+        try:
+            if not equals or key.startswith("~"):
+                raise HydraException
+            parsed = OverridesParser.create().parse_override(f"key={typed}")
+        except HydraException as error:
+            raise UserError(
+                f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
+                "\"run.dir='runs/a=b'\""
+            ) from error
+        if key not in keys and not key.startswith(ENTRIES):
+            raise unknown_key(Config, key)
+        if parsed.is_sweep_override():
+            raise UserError(
+                f"{text} has several values; a run has one, and a list has brackets", key=key
+            )
+        value = parsed.value()
+        names = sorted(path.stem for path in (GROUPS / key).glob("*.yaml"))
+        if not (names and isinstance(value, str)):
+            fields.append(_nested(key, value))
+        elif value in names:
+            choices.append(f"{key}={value}")
+        else:
+            raise UserError(f"{key}={value} is unknown; choose one of: {', '.join(names)}", key=key)
+    return choices, fields
 
 
-def _read_one(text: str) -> Override:
-    """One `KEY=VALUE` of the command line; the pluses that AZR's command needs mean nothing. Raises
-    UserError: it is not in that form, the schema lacks its key, or it has several values."""
-    key, equals, value = text.partition("=")
-    key = key.lstrip("+")
-    if key.startswith("~"):
-        raise UserError(f"{text}: keys cannot be removed; leave the key out for its default")
-    try:
-        if not equals:
-            raise HydraException
-        parsed = OverridesParser.create().parse_override(f"key={value}")
-    except HydraException as error:
-        raise UserError(
-            f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
-            "\"run.dir='runs/a=b'\""
-        ) from error
-    if key not in set(Config.keys()) and not key.startswith(ENTRIES):
-        raise unknown_key(Config, key)
-    if parsed.is_sweep_override():
-        values = value.replace(",", " ") if re.fullmatch(r"[\w.,+-]+", value) else "1 2 3"
-        raise UserError(
-            f"{text}: a run has one value, and a list has brackets; for several runs: for v in "
-            f"{values}; do azr-population train {key}=$v run.dir=runs/{key}_$v; done",
-            key=key,
-        )
-    return Override(key, parsed.value())
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    """A value for a dotted key in nested mappings. Names of operators may hold dots and pluses."""
+    path = key.split(".")
+    if key.startswith(OPERATORS):
+        path = [*path[:2], key.removeprefix(OPERATORS)]
+    if key.startswith(OPTIONS) and len(path) > 3:
+        path = [*path[:2], ".".join(path[2:-1]), path[-1]]
+    return reduce(lambda inner, name: {name: inner}, reversed(path), value)
 
 
-def _composed(choices: Sequence[Override]) -> Any:
+def _composed(choices: Sequence[str]) -> Any:
     """The defaults with these choices of groups, as plain data."""
     with initialize_config_module("azr_population.config", version_base="1.3"):
-        composed = compose("local", [f"{choice.key}={choice.value}" for choice in choices])
-    return OmegaConf.to_container(composed)
+        return OmegaConf.to_container(compose("local", list(choices)))
 
 
 def _keys_of(group: str) -> list[str]:
@@ -170,9 +154,9 @@ def _values_only(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _to_config(settings: Any, fields: Sequence[Override]) -> Config:
+def _to_config(settings: Any, fields: Sequence[dict[str, Any]]) -> Config:
     try:
-        merged = OmegaConf.merge(settings, *(field.node for field in fields))
+        merged = OmegaConf.merge(settings, *fields)
         return Config.checked(OmegaConf.to_container(merged, resolve=True))
     except OmegaConfBaseException as error:
         raise UserError(" ".join(str(error).split())) from error

@@ -85,8 +85,4 @@ class RefereeSettings:
     @property
     def worker_count(self) -> int:
         """The number of workers."""
-        if self.workers > 0:
-            return self.workers
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+        return self.workers or len(os.sched_getaffinity(0))

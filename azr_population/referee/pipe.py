@@ -70,19 +70,16 @@ def judge_standard_input(
     settings: RefereeSettings, types: Mapping[str, OtherType] | None = None
 ) -> None:
     """Judges standard input to its end; `types` are additional task types by name. Raises
-    UserError: standard input or output is closed or fails."""
+    UserError: standard input or output is closed, or the input cannot be read."""
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
             "standard input or output is closed; tasks are read and verdicts written there"
         )
-    try:
-        # A second stream that is never closed: at the end a thread may still wait for a line, and
-        # closing would wait for that thread. The interpreter closes `sys.stdin` and would abort.
-        source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
-        with Referee(settings) as referee:
-            judge_lines(referee, source, sys.stdout, types)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has closed the pipe
+    # A second stream that is never closed: at the end a thread may still wait for a line, and
+    # closing would wait for that thread. The interpreter closes `sys.stdin` and would abort.
+    source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
+    with Referee(settings) as referee:
+        judge_lines(referee, source, sys.stdout, types)
 
 
 def judge_lines(
@@ -100,14 +97,9 @@ def judge_lines(
     output_chars = referee.settings.max_output_chars
     for judgement in referee.stream(_questions(lines, pending, types, output_chars)):
         line = pending.popleft()
-        try:
-            json.dump({"id": line.id, **_verdict(line, judgement, types)}, sink, allow_nan=False)
-            sink.write("\n")
-            sink.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise UserError(f"verdicts cannot be written: {error.strerror}") from error
+        json.dump({"id": line.id, **_verdict(line, judgement, types)}, sink, allow_nan=False)
+        sink.write("\n")
+        sink.flush()
 
 
 def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError]) -> None:

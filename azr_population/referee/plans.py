@@ -6,22 +6,23 @@ student's program: an input that is an expression is first turned into literals 
 program.
 """
 
-from __future__ import annotations
-
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .jobs import CallOutcome, Plan, canonical
+from .jobs import CallOutcome, Outcomes, Plan
 from .sandbox import literal, wire
+from .sandbox.literal import canonical_arguments
 from .sandbox.wire import Call, SandboxWork
 from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
 
 MAX_SOURCE_CHARS = 200_000
-_LOOSE = re.compile(r"[.{jJ]|[0-9][eE]")
-"""Matches the text of a value that can be written in several ways: a float, complex number, dict or
-set. Without a match, two literals from `literal.write` are the same exactly if their texts are."""
+_SOLVED = Grade(True, 1.0, Reason.SOLVED)
+_WRONG = Grade(False, 0.0, Reason.WRONG)
+_TOO_LARGE = Grade(False, 0.0, Reason.TOO_LARGE)
+_VOID = Execution(
+    False, Reason.NONDETERMINISTIC, detail="judged like an answer, it gave another output"
+)
 
 
 class Gold(NamedTuple):
@@ -32,284 +33,204 @@ class Gold(NamedTuple):
     value: object
 
     @classmethod
-    def read(cls, text: str) -> Gold:
+    def read(cls, text: str) -> "Gold":
         """Raises literal.NotLiteral."""
         value = literal.parse(text)
         return cls(literal.write(value), value)
 
+    def equals(self, text: str) -> bool:
+        """Whether a literal has the same value. Raises literal.NotLiteral."""
+        return text == self.text or literal.same(literal.parse(text), self.value)
 
-def execute(work: SandboxWork) -> Plan[list[CallOutcome]]:
+
+def execute(work: SandboxWork) -> Plan[Outcomes]:
     """The outcomes of a raw work."""
-    ((*outcomes,),) = yield [work]
+    (outcomes,) = yield [work]
     return outcomes
 
 
 def check(program: Program) -> Plan[Execution]:
     """Runs a program twice on each of its inputs, and once more in the way that answers are run."""
-    refused = _unfit(program)
-    if refused is not None:
-        return refused
-    program, execution = yield from _with_literals(program)
-    if execution is not None:
+    execution = yield from _validated(program)
+    if not (execution.valid and program.literal_inputs):
         return execution
-    ((*outcomes,),) = yield [_validation(program)]
-    execution, gold = _execution(program, outcomes)
-    if execution.valid and program.literal_inputs:
-        calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
-        work = SandboxWork(program.source, calls, tuple(program.imports), isolated=len(calls) > 1)
-        right = yield from _right(work, gold)
-        return execution if right else _VOID
-    return execution
+    gold = [Gold.read(text) for text in execution.outputs]
+    calls = [Call(wire.LITERAL, text) for text in execution.inputs]
+    work = _work(program, calls, isolated=len(calls) > 1)  # as answers that are programs are
+    for alone in (False, True):
+        (outcomes,) = yield [work._replace(alone=alone)]
+        if _grade_function(outcomes, gold).solved:
+            return execution
+    return _VOID
 
 
 def grade(question: Question) -> Plan[tuple[Grade, ...]]:
     """Grades the answers against the question's gold outputs."""
     if question.kind not in ("code_o", "code_i", "code_f"):
         raise ValueError(f"unknown task type {question.kind!r}: code_o, code_i or code_f")
-    malformed = ""
-    gold: list[Gold] = []
-    try:
-        gold = [Gold.read(text) for text in question.outputs]
-    except literal.NotLiteral as error:
-        malformed = f"the gold output: {error}"
-    paired = question.kind != "code_f" or len(question.inputs) == len(gold)
-    if not malformed and not (gold and paired):
-        malformed = "as many gold outputs as hidden inputs are needed"
-    if malformed:
-        return (Grade(False, 0.0, Reason.MALFORMED, malformed),) * len(question.answers)
-    if question.kind == "code_o":
-        return tuple(_compare_literal(answer, gold[0]) for answer in question.answers)
-    inputs = question.inputs if question.kind == "code_f" else question.inputs[:1]
-    program = Program(question.program, inputs, tuple(question.imports), literal_inputs=True)
-    program, failed = yield from _with_literals(program)
-    if failed is not None:
-        detail = f"a gold input: {failed.reason} {failed.detail}"
-        return (Grade(False, 0.0, Reason.MALFORMED, detail),) * len(question.answers)
-    if question.kind == "code_i":
-        answers = _Answers(question.answers, literal.MAX_CHARS)
-        grades = yield from _graded_inputs(program, answers, gold[0])
-    else:
-        answers = _Answers(question.answers, MAX_SOURCE_CHARS)
-        grades = yield from _graded_functions(program, answers, gold)
-    return grades or (_VOID_GRADE,) * len(question.answers)
+    grades = yield from _grades(question)
+    if isinstance(grades, Execution):
+        return (Grade(False, 0.0, grades.reason, grades.detail),) * len(question.answers)
+    return grades
 
 
 def judge(question: Question) -> Plan[Judgement]:
     """Validates the question's program and grades the answers against its outputs."""
     if question.kind == "malformed":
-        return Judgement(Execution(False, Reason.MALFORMED))
+        return Judgement(_malformed())
     if question.kind == "code_f" and not question.program:  # the pairs are given
         execution = Execution(True, Reason.OK, question.outputs)
-        grades = yield from grade(question)
-        if grades and all(grade.reason is Reason.MALFORMED for grade in grades):
-            return Judgement(Execution(False, Reason.MALFORMED, detail=grades[0].detail))
-        return Judgement(execution, grades)
-    functions = question.kind == "code_f"
-    program = Program(
-        question.program,
-        question.inputs if functions else question.inputs[:1],
-        question.imports,
-        literal_inputs=question.kind != "code_o",
-    )
-    refused = _unfit(program)
-    if refused is not None:
-        return Judgement(refused)
-    program, failed = yield from _with_literals(program)
-    if failed is not None:
-        return Judgement(failed)
-    work = _validation(program)
-    answers = _Answers(question.answers if question.kind == "code_i" else (), literal.MAX_CHARS)
-    calls = answers.as_inputs(program.inputs) if answers.distinct else ()
-    # Answers to a code_f question must not see its program.
-    work = work._replace(calls=work.calls + calls, isolated=functions)
-    ((*outcomes,),) = yield [work]
-    execution, gold = _execution(program, outcomes[: work.required_calls])
-    if not execution.valid:
-        return Judgement(execution)
-    if question.kind == "code_o":
-        return Judgement(execution, tuple(_compare_literal(a, gold[0]) for a in question.answers))
-    if functions:
-        answers = _Answers(question.answers, MAX_SOURCE_CHARS)
-        judged = yield from _graded_functions(program, answers, gold)
     else:
-        first = outcomes[work.required_calls :]
-        judged = yield from _graded_inputs(program, answers, gold[0], first)
-    return Judgement(_VOID) if judged is None else Judgement(execution, judged)
+        execution = yield from _validated(_program_of(question))
+        if not execution.valid:
+            return Judgement(execution)
+        inputs = execution.inputs or question.inputs
+        question = replace(question, inputs=inputs, outputs=execution.outputs)
+    grades = yield from _grades(question)
+    return Judgement(grades) if isinstance(grades, Execution) else Judgement(execution, grades)
 
 
-_VOID = Execution(
-    False, Reason.NONDETERMINISTIC, detail="judged like an answer, it gave another output"
-)
-_VOID_GRADE = Grade(False, 0.0, _VOID.reason, _VOID.detail)
+def _program_of(question: Question) -> Program:
+    inputs = question.inputs if question.kind == "code_f" else question.inputs[:1]
+    literal_inputs = question.kind != "code_o"
+    return Program(question.program, inputs, question.imports, literal_inputs)
 
 
-def _graded_inputs(
-    program: Program, answers: _Answers, gold: Gold, outcomes: Sequence[CallOutcome] | None = None
-) -> Plan[tuple[Grade, ...] | None]:
-    """The grades of predicted inputs; None if the task's gold input, judged after them in the same
-    place, is no longer right. `outcomes`: theirs, if they have already run."""
-    calls = answers.as_inputs(program.inputs)
-    work = SandboxWork(program.source, calls, tuple(program.imports))
-    if not answers.distinct:
-        return answers.grades([])
-    if outcomes is None:
-        ((*outcomes,),) = yield [work]
-    for last in (False, True):
-        grades = [_compare(outcome, gold) for outcome in outcomes]
-        count = len(answers.distinct)
-        if all(grade.solved for grade in grades[count:]):
-            for at, text in enumerate(answers.distinct):
-                if not grades[at].solved and any(
-                    _same_input(text, right) for right in program.inputs
-                ):
-                    grades[at] = _SOLVED
-            return answers.grades(grades[:count])
-        if not last:  # something went wrong in the batch
-            ((*outcomes,),) = yield [work._replace(alone=True)]
-    return None
+def _malformed(detail: str = "") -> Execution:
+    return Execution(False, Reason.MALFORMED, detail=detail)
 
 
-def _same_input(left: str, right: str) -> bool:
-    """Whether two argument lists of literals have the same values."""
-    if left == right:
-        return True
-    alike = "".join(left.split()) == "".join(right.split())  # parsing costs more
-    return alike and canonical(left) == canonical(right) is not None
+def _work(program: Program, calls: Sequence[Call], **more: Any) -> SandboxWork:
+    return SandboxWork(program.source, tuple(calls), tuple(program.imports), **more)
 
 
-def _graded_functions(
-    program: Program, answers: _Answers, gold: Sequence[Gold]
-) -> Plan[tuple[Grade, ...] | None]:
-    """The grades of predicted programs; None if the task's gold program is not judged right."""
-    calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
-    teacher = program.source if answers.distinct else ""
-    sources = list(dict.fromkeys([*answers.distinct, teacher] if teacher else answers.distinct))
-    # A separate child for each: a program may read everything in its process, so neither the
-    # teacher's program nor another student's may ever have been there.
-    works = [
-        SandboxWork(source, calls, tuple(program.imports), isolated=True) for source in sources
-    ]
-    results = (yield works) if works else []
-    grades = [_grade_function(outcomes, gold) for outcomes in results]
-    at = sources.index(teacher) if teacher else -1
-    if teacher and not grades[at].solved:
-        if not (yield from _right(works[at]._replace(alone=True), gold)):
-            return None
-        grades[at] = _SOLVED
-    return answers.grades(grades[: len(answers.distinct)])
-
-
-def _right(work: SandboxWork, gold: Sequence[Gold]) -> Plan[bool]:
-    """Whether the calls give the gold outputs; those that do not are tried again alone."""
-    (outcomes,) = yield [work]
-    if not _grade_function(outcomes, gold).solved and not work.alone:
-        (outcomes,) = yield [work._replace(alone=True)]
-    return _grade_function(outcomes, gold).solved
-
-
-class _Answers:
-    """The answers to a question; equal answers are executed once."""
-
-    def __init__(self, answers: Sequence[str], max_chars: int) -> None:
-        self._answers = answers
-        self._max_chars = max_chars
-        self.distinct = list(dict.fromkeys(a for a in answers if len(a) <= max_chars))
-
-    def as_inputs(self, right: Sequence[str]) -> tuple[Call, ...]:
-        """Their calls, followed by the call of the gold input."""
-        return tuple(Call(wire.LITERAL, text) for text in (*self.distinct, *right))
-
-    def grades(self, grades: Sequence[Grade]) -> tuple[Grade, ...]:
-        """The grade of each answer from those of the distinct answers."""
-        by_answer = dict(zip(self.distinct, grades, strict=True))
-        too_large = Grade(False, 0.0, Reason.TOO_LARGE)
-        return tuple(by_answer.get(answer, too_large) for answer in self._answers)
-
-
-def _unfit(program: Program) -> Execution | None:
+def _validated(program: Program) -> Plan[Execution]:
+    """Two rounds of a program on its inputs, the second in reverse order."""
     if len(program.source) > MAX_SOURCE_CHARS:
         return Execution(False, Reason.TOO_LARGE, detail="the program's text")
     if not program.inputs:
         return Execution(False, Reason.BAD_INPUT, detail="no input")
-    return None
+    inputs = program.inputs
+    if program.literal_inputs:
+        inputs = yield from _literal_inputs(program)
+        if isinstance(inputs, Execution):
+            return inputs
+    first = [Call(wire.EXPRESSION, text) for text in inputs]
+    second = [call._replace(again=True) for call in reversed(first)]
+    (outcomes,) = yield [_work(program, [*first, *second], stop_at_failure=True)]
+    firsts, seconds = outcomes[: len(inputs)], outcomes[len(inputs) :][::-1]
+    for outcome in firsts:
+        if outcome.reason is not Reason.OK:
+            return Execution(False, outcome.reason, detail=outcome.text)
+    try:
+        gold = [Gold.read(outcome.text) for outcome in firsts]
+    except literal.NotLiteral as error:
+        return Execution(False, Reason.TAMPERED, detail=str(error))
+    for verdict in map(_compare, seconds, gold):
+        if not verdict.solved:
+            is_reason = verdict.reason in (Reason.TIMEOUT, Reason.LOST, Reason.TAMPERED)
+            reason = verdict.reason if is_reason else Reason.NONDETERMINISTIC
+            return Execution(False, reason, detail=verdict.detail)
+    outputs = tuple(value.text for value in gold)
+    return Execution(True, Reason.OK, outputs, inputs=inputs if program.literal_inputs else ())
 
 
-def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
-    """The program with its inputs as literals if it must have literals, or why that is impossible.
+def _literal_inputs(program: Program) -> Plan[tuple[str, ...] | Execution]:
+    """The program's inputs as literals, or why that is impossible.
 
     Answers get literals. Values that only an expression can make (one list twice in another, an
     interned string) would let a program distinguish validation from grading.
     """
-    expressions = [text for text in program.inputs if not is_literal(text)]
-    if not expressions or not program.literal_inputs:
-        return program, None
-    calls = tuple(
-        Call(wire.ARGUMENTS, text, again) for again in (False, True) for text in expressions
-    )
-    work = SandboxWork(
-        program.source, calls, tuple(program.imports), isolated=True, required_calls=len(calls)
-    )
-    ((*outcomes,),) = yield [work]
-    first, second = outcomes[: len(expressions)], outcomes[len(expressions) :]
-    for outcome in first:
+    expressions = [text for text in program.inputs if canonical_arguments(text) is None]
+    if not expressions:
+        return program.inputs
+    first = [Call(wire.ARGUMENTS, text) for text in expressions]
+    second = [call._replace(again=True) for call in first]
+    work = _work(program, [*first, *second], isolated=True, stop_at_failure=True)
+    (outcomes,) = yield [work]
+    firsts, seconds = outcomes[: len(first)], outcomes[len(first) :]
+    for outcome in firsts:
         if outcome.reason is not Reason.OK:
-            detail = f"the input: {outcome.text}"
-            return program, Execution(False, outcome.reason, detail=detail)
-        if not is_literal(outcome.text):
-            return program, Execution(False, Reason.TAMPERED, detail="the input")
-    if first != second:
-        return program, Execution(False, Reason.NONDETERMINISTIC, detail="the input")
-    written = dict(zip(expressions, (outcome.text for outcome in first), strict=True))
-    inputs = tuple(written.get(text, text) for text in program.inputs)
-    return replace(program, inputs=inputs), None
+            return Execution(False, outcome.reason, detail=f"the input: {outcome.text}")
+        if canonical_arguments(outcome.text) is None:
+            return Execution(False, Reason.TAMPERED, detail="the input")
+    if firsts != seconds:
+        return Execution(False, Reason.NONDETERMINISTIC, detail="the input")
+    written = dict(zip(expressions, (outcome.text for outcome in firsts), strict=True))
+    return tuple(written.get(text, text) for text in program.inputs)
 
 
-def _validation(program: Program) -> SandboxWork:
-    """The work that validates a program: two rounds, the second in reverse order."""
-    kinds = {text: wire.LITERAL if is_literal(text) else wire.EXPRESSION for text in program.inputs}
-    first = [Call(kinds[text], text) for text in program.inputs]
-    second = [call._replace(again=True) for call in reversed(first)]
-    calls = (*first, *second)
-    return SandboxWork(program.source, calls, tuple(program.imports), required_calls=len(calls))
-
-
-def _execution(program: Program, outcomes: Sequence[CallOutcome]) -> tuple[Execution, list[Gold]]:
-    """The execution from a validation's outcomes and, if it is valid, the gold outputs."""
-    count = len(program.inputs)
-    gold: list[Gold] = []
-
-    def invalid(reason: Reason, detail: str = "") -> tuple[Execution, list[Gold]]:
-        return Execution(False, reason, detail=detail), []
-
-    for outcome in outcomes[:count]:
-        if outcome.reason is not Reason.OK:
-            return invalid(outcome.reason, outcome.text)
-    for first, second in zip(outcomes[:count], reversed(outcomes[count:]), strict=True):
-        if second.reason in (Reason.TIMEOUT, Reason.LOST):
-            return invalid(second.reason)
-        if second.reason is not Reason.OK:
-            return invalid(Reason.NONDETERMINISTIC, second.text)
-        try:
-            gold.append(Gold(first.text, literal.parse(first.text)))
-            same = first.text == second.text
-            if not same and not literal.same(gold[-1].value, literal.parse(second.text)):
-                return invalid(Reason.NONDETERMINISTIC)
-        except literal.NotLiteral as error:
-            return invalid(Reason.TAMPERED, str(error))
-    inputs = program.inputs if program.literal_inputs else ()
-    return Execution(True, Reason.OK, tuple(g.text for g in gold), inputs=inputs), gold
-
-
-def is_literal(text: str) -> bool:
-    """Whether an argument list has only literals."""
+def _grades(question: Question) -> Plan[tuple[Grade, ...] | Execution]:
+    """The grade of each answer, or why the question cannot be graded; equal answers are executed
+    once."""
     try:
-        literal.parse_arguments(text)
-    except literal.NotLiteral:
-        return False
-    return True
+        gold = [Gold.read(text) for text in question.outputs]
+    except literal.NotLiteral as error:
+        return _malformed(f"the gold output: {error}")
+    functions = question.kind == "code_f"
+    if not gold or (functions and len(question.inputs) != len(gold)):
+        return _malformed("as many gold outputs as hidden inputs are needed")
+    if question.kind == "code_o":
+        return tuple(_compare_literal(answer, gold[0]) for answer in question.answers)
+    program = _program_of(question)
+    inputs = yield from _literal_inputs(program)
+    if isinstance(inputs, Execution):
+        return _malformed(f"a gold input: {inputs.reason} {inputs.detail}")
+    longest = MAX_SOURCE_CHARS if functions else literal.MAX_CHARS
+    answers = list(dict.fromkeys(a for a in question.answers if len(a) <= longest))
+    graded = _graded_functions if functions else _graded_inputs
+    grades = (yield from graded(replace(program, inputs=inputs), answers, gold)) if answers else []
+    if grades is None:
+        return _VOID
+    by_answer = dict(zip(answers, grades, strict=True))
+    return tuple(by_answer.get(answer, _TOO_LARGE) for answer in question.answers)
 
 
-def _grade_function(outcomes: Sequence[CallOutcome], gold: Sequence[Gold]) -> Grade:
+def _graded_inputs(
+    program: Program, answers: Sequence[str], gold: Sequence[Gold]
+) -> Plan[list[Grade] | None]:
+    """The grades of predicted inputs; None if the task's gold input, judged after them in the same
+    place, is no longer right."""
+    right = [canonical_arguments(text) for text in program.inputs]
+    work = _work(program, [Call(wire.LITERAL, text) for text in (*answers, *program.inputs)])
+    for alone in (False, True):
+        (outcomes,) = yield [work._replace(alone=alone)]
+        verdicts = [_compare(outcome, gold[0]) for outcome in outcomes]
+        if all(own.solved for own in verdicts[len(answers) :]):
+            return [
+                _SOLVED if not verdict.solved and canonical_arguments(answer) in right else verdict
+                for answer, verdict in zip(answers, verdicts, strict=False)
+            ]
+    return None
+
+
+def _graded_functions(
+    program: Program, answers: Sequence[str], gold: Sequence[Gold]
+) -> Plan[list[Grade] | None]:
+    """The grades of predicted programs; None if the task's gold program is not judged right."""
+    calls = [Call(wire.LITERAL, text) for text in program.inputs]
+    teacher = [program.source] if program.source else []
+    # A separate child for each: a program may read everything in its process, so neither the
+    # teacher's program nor another student's may ever have been there.
+    works = {
+        source: _work(replace(program, source=source), calls, isolated=True)
+        for source in (*answers, *teacher)
+    }
+    results = yield list(works.values())
+    grades = {
+        source: _grade_function(outcomes, gold)
+        for source, outcomes in zip(works, results, strict=True)
+    }
+    for source in teacher:
+        if not grades[source].solved:
+            (outcomes,) = yield [works[source]._replace(alone=True)]
+            if not _grade_function(outcomes, gold).solved:
+                return None
+            grades[source] = _SOLVED
+    return [grades[answer] for answer in answers]
+
+
+def _grade_function(outcomes: Outcomes, gold: Sequence[Gold]) -> Grade:
     grades = [_compare(outcome, value) for outcome, value in zip(outcomes, gold, strict=True)]
     right = sum(grade.solved for grade in grades)
     failed = next((grade for grade in grades if not grade.solved), grades[0])
@@ -318,31 +239,19 @@ def _grade_function(outcomes: Sequence[CallOutcome], gold: Sequence[Gold]) -> Gr
 
 def _compare_literal(answer: str, gold: Gold) -> Grade:
     """Grades a predicted output by comparing two literals; nothing is executed."""
-    if answer == gold.text:
-        return Grade(True, 1.0, Reason.SOLVED)
     try:
-        right = literal.same(literal.parse(answer), gold.value)
+        return _SOLVED if gold.equals(answer) else _WRONG
     except literal.TooLarge as error:
         return Grade(False, 0.0, Reason.TOO_LARGE, str(error))
     except literal.NotLiteral as error:
         return Grade(False, 0.0, Reason.NOT_LITERAL, str(error))
-    return Grade(right, float(right), Reason.SOLVED if right else Reason.WRONG)
-
-
-_SOLVED = Grade(True, 1.0, Reason.SOLVED)
-_WRONG = Grade(False, 0.0, Reason.WRONG)
 
 
 def _compare(outcome: CallOutcome, gold: Gold) -> Grade:
     """Grades an execution against the gold output; its text is only ever read as a literal."""
     if outcome.reason is not Reason.OK:
         return Grade(False, 0.0, outcome.reason, outcome.text)
-    if outcome.text == gold.text:
-        return _SOLVED
-    if not _LOOSE.search(gold.text) and not _LOOSE.search(outcome.text):
-        return _WRONG
     try:
-        right = literal.same(literal.parse(outcome.text), gold.value)
+        return _SOLVED if gold.equals(outcome.text) else _WRONG
     except literal.NotLiteral as error:
         return Grade(False, 0.0, Reason.TAMPERED, str(error))
-    return _SOLVED if right else _WRONG

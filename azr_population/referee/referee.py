@@ -5,39 +5,28 @@ It distributes jobs, returns results in order, and replaces lost workers.
 
 import os
 import platform
-import selectors
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeVar
+from multiprocessing.connection import wait
+from typing import TypeVar
 
 from azr_population.errors import UserError
 
 from . import plans
 from .jobs import CallOutcome, Plan, WorkSchedule
 from .limits import RefereeSettings
-from .sandbox import wire
 from .sandbox.wire import SandboxWork
-from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
-from .zygote_handle import START_SECONDS, Worker, cannot_start, now
+from .verdicts import Execution, Grade, Judgement, Program, Question
+from .zygote_handle import Report, SandboxLayer, Worker, now
 
-_QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote is never idle
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
-_GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_TRIES = 10  # per task
-_KILLS = 30  # per task
-_STARTS = 10  # per worker
+_JOBS_AHEAD = 2  # per worker
+_GRACE_SECONDS = 5.0  # beyond the deadlines, before a silent zygote counts as hung
+_STARTS = 10  # of a worker, one after the other
 
 _Answer = TypeVar("_Answer")
-
-
-class SandboxLayer(NamedTuple):
-    """One layer of confinement, as tested in a worker."""
-
-    name: str
-    available: bool
-    detail: str
 
 
 class Referee(AbstractContextManager["Referee"]):
@@ -52,15 +41,12 @@ class Referee(AbstractContextManager["Referee"]):
         self.settings = settings or RefereeSettings()
         self.layers: list[SandboxLayer] = []
         """The layers of confinement in the workers."""
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._workers: list[Worker] = []
         self._start()
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def check(self, programs: Sequence[Program]) -> list[Execution]:
+    def check(self, programs: Iterable[Program]) -> list[Execution]:
         """Runs each program twice on each of its inputs.
 
         An execution is valid if every output is a literal and both runs agree; the second run has
@@ -68,11 +54,11 @@ class Referee(AbstractContextManager["Referee"]):
         """
         return list(self._stream(map(plans.check, programs)))
 
-    def grade(self, questions: Sequence[Question]) -> list[tuple[Grade, ...]]:
+    def grade(self, questions: Iterable[Question]) -> list[tuple[Grade, ...]]:
         """Grades the answers of each question against its gold outputs. code_o executes nothing."""
         return list(self._stream(map(plans.grade, questions)))
 
-    def judge(self, questions: Sequence[Question]) -> list[Judgement]:
+    def judge(self, questions: Iterable[Question]) -> list[Judgement]:
         """Validates each question's program and grades the answers against its outputs."""
         return list(self.stream(questions))
 
@@ -91,16 +77,23 @@ class Referee(AbstractContextManager["Referee"]):
         """As `run`, one by one in order, with bounded read-ahead."""
         return self._stream(map(plans.execute, works))
 
-    def _start(self) -> None:
-        try:
-            self._selector = selectors.DefaultSelector()
-        except OSError as error:
-            raise cannot_start(error) from error
+    def close(self) -> None:
+        """Kills all workers. Idempotent."""
+        if os.getpid() == self._owner:
+            for worker in self._workers:
+                worker.close()
         self._workers = []
+
+    def _start(self) -> None:
+        self._owner, self._lock = os.getpid(), threading.Lock()
+        self._workers: list[Worker] = []
         try:
-            self._add_workers(self.settings.worker_count)
+            for _ in range(self.settings.worker_count):
+                self._workers.append(Worker(self.settings))
+            for worker in list(self._workers):
+                self._ready(worker)
             if self._two_workers and len(self._workers) == 1:
-                self._add_workers(1)
+                self._workers.append(Worker(self.settings))
         except BaseException:
             self.close()
             raise
@@ -110,41 +103,29 @@ class Referee(AbstractContextManager["Referee"]):
         """Whether a second run needs another worker to have other addresses."""
         return not any(name == "fixed addresses" and on for name, on, _ in self.layers)
 
-    def _add_workers(self, count: int) -> None:
-        """Starts workers and waits until all are ready."""
-        for _ in range(count):
-            worker = Worker(self.settings)
-            self._workers.append(worker)
-            self._selector.register(worker.sock, selectors.EVENT_READ, worker)
-        nothing = WorkSchedule(self.settings, count)
-        while not all(worker.ready for worker in self._workers):
-            self._collect(nothing)
+    def _ready(self, worker: Worker) -> Worker:
+        """This worker, once it has started, or another in its place."""
+        for _ in range(_STARTS):
+            try:
+                self.layers = worker.layers
+                return worker
+            except UserError as error:  # perhaps it or one of its probes was killed meanwhile
+                failure = error
+                worker = self._replace(worker)
+        raise failure
 
-    def _admit(self, hello: dict[str, Any]) -> None:
-        """Checks the confinement of a worker from its greeting."""
-        self.layers = [SandboxLayer(*layer) for layer in hello["layers"]]
-        seccomp = next(layer for layer in self.layers if layer.name == "seccomp")
-        if not seccomp.available and not self.settings.allow_unsandboxed:
-            raise UserError(
-                f"referee: this platform cannot confine programs ({seccomp.detail}); "
-                "referee.allow_unsandboxed=true runs model-written code as you, at your own risk"
-            )
-
-    def close(self) -> None:
-        """Kills all workers. Idempotent."""
-        if os.getpid() == self._owner:
-            for worker in self._workers:
-                worker.close()
-        self._workers = []
-        self._selector.close()
+    def _replace(self, worker: Worker) -> Worker:
+        worker.close()
+        successor = Worker(self.settings)
+        self._workers[self._workers.index(worker)] = successor
+        return successor
 
     def _stream(self, plans: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
         """Yields the plans' answers in order, with bounded read-ahead; None among the plans means
         "none yet". Only one stream runs at a time; another thread's waits."""
         if os.getpid() != self._owner:  # forked: the workers belong to the parent
-            self._owner, self._lock = os.getpid(), threading.Lock()
             for worker in self._workers:
-                worker.sock.close()
+                worker.disconnect()
             self._start()
         with self._lock:
             if not self._workers:
@@ -155,7 +136,7 @@ class Referee(AbstractContextManager["Referee"]):
         schedule = WorkSchedule(self.settings, len(self._workers), self._two_workers)
         sent = 0
         window = _WINDOW_PER_WORKER * len(self._workers)
-        ahead = _QUEUED_PER_WORKER * len(self._workers) * (self.settings.share + 1)
+        ahead = _JOBS_AHEAD * len(self._workers) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:
@@ -173,101 +154,47 @@ class Referee(AbstractContextManager["Referee"]):
                     sent += 1
                 if exhausted and sent == schedule.started:
                     return
-                self._feed(schedule)
+                self._give(schedule)
                 self._collect(schedule)
         finally:
             for worker in list(self._workers):  # after an abandoned stream no work is left over
-                if worker.jobs:
+                if worker.job:
                     self._replace(worker)
 
-    def _feed(self, schedule: WorkSchedule) -> None:
+    def _give(self, schedule: WorkSchedule) -> None:
+        """Gives each idle worker a job."""
         # Single tasks go to the workers in turn: each has forked its next child meanwhile.
         self._workers = [*self._workers[1:], self._workers[0]]
-        for depth in range(_QUEUED_PER_WORKER):
-            for worker in self._workers:
-                free = worker.ready and len(worker.jobs) <= depth
-                job = schedule.next(worker) if free else None
-                if job is not None:
-                    if not worker.jobs:
-                        worker.since = now()
-                    worker.jobs.append(job)
-                    worker.send(job.packed(self.settings))
+        for worker in list(self._workers):
+            if worker.job or not len(schedule):
+                continue
+            worker = self._ready(worker)
+            if job := schedule.next(worker):
+                worker.job, worker.since = job, now()
+                worker.send(job.packed(self.settings))
 
     def _collect(self, schedule: WorkSchedule) -> None:
         """Waits for reports (or for a hung worker) and stores them."""
-        busy = [worker for worker in self._workers if worker.jobs or not worker.ready]
+        busy = [worker for worker in self._workers if worker.job]
         if not busy:
             return
+        # A zygote waits for the deadline until a child has its job, and again until it ends.
+        limit = 2 * self.settings.timeout + _GRACE_SECONDS
+        patience = min(worker.since for worker in busy) + limit - now()
+        for worker in wait(busy, max(patience, 0)):
+            self._finish(worker, worker.receive(), schedule)
         for worker in busy:
-            worker.push()
-        patience = min(worker.since + self._limit(worker) for worker in busy) - now()
-        if any(worker.outgoing for worker in busy):
-            patience = min(patience, 0.001)
-        for key, _ in self._selector.select(max(patience, 0)):
-            self._read(key.data, schedule)
-        for worker in list(self._workers):
-            waits = worker.jobs or not worker.ready
-            if waits and now() - worker.since > self._limit(worker):
-                self._recover(worker, schedule)
+            if worker.job and now() - worker.since > limit:
+                self._finish(worker, None, schedule)
 
-    def _limit(self, worker: Worker) -> float:
-        """Seconds after which a silent worker counts as hung."""
-        return self.settings.timeout + _GRACE_SECONDS if worker.ready else START_SECONDS
-
-    def _read(self, worker: Worker, schedule: WorkSchedule) -> None:
-        if not worker.ready:
-            try:
-                hello = worker.hello()
-                if hello is not None:
-                    self._admit(hello)
-                    worker.ready, worker.starts = True, 0
-            except UserError as error:  # perhaps it or one of its probes was killed meanwhile
-                self._replace(worker, error)
-            return
-        reports = worker.pull()
-        sound = reports is not None
-        for report in reports or ():
-            if not worker.jobs:
-                continue
-            if report.end == wire.END_LOST:
-                sound = False
-                break
-            job = worker.jobs.popleft()
-            worker.since = now()
-            if report.end == wire.END_KILLED and job.tasks[0].tries < _KILLS:
-                job.tasks[0].tries += 1
-                job.give_up()
-            elif report.end == wire.END_SIGNAL and not job.believe_crash():
-                job.give_up()
-            else:
-                sound = job.take(report) and sound
-            for task in job.tasks:
-                schedule.add(task)
-        if not sound:
-            self._recover(worker, schedule)
-
-    def _recover(self, worker: Worker, schedule: WorkSchedule) -> None:
-        """Replaces a worker that is dead, hung or out of step, and requeues its tasks."""
-        if worker.jobs:
-            first = worker.jobs[0].tasks[0]
-            first.tries += 1
-            if first.tries >= _TRIES:
-                first.fill(CallOutcome(Reason.LOST))
-        for job in worker.jobs:
-            job.give_up()
-            for task in job.tasks:
-                schedule.add(task)
-        self._replace(worker)
-
-    def _replace(self, worker: Worker, error: UserError | None = None) -> None:
-        """Starts a new worker in place of one; it gets jobs after its greeting."""
-        if worker.starts >= _STARTS:
-            raise error or UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
-        self._selector.unregister(worker.sock)
-        worker.close()
-        successor = Worker(self.settings, worker.starts + 1)
-        self._workers[self._workers.index(worker)] = successor
-        self._selector.register(successor.sock, selectors.EVENT_READ, successor)
+    def _finish(self, worker: Worker, report: Report | None, schedule: WorkSchedule) -> None:
+        """Stores a report; replaces a worker that is dead or hung (None) or out of step."""
+        job, worker.job = worker.job, None
+        assert job is not None  # it is busy
+        if not job.finish(report):
+            self._replace(worker)
+        for task in job.tasks:
+            schedule.add(task)
 
 
 def confinement() -> list[SandboxLayer]:

@@ -1,4 +1,4 @@
-"""The trainer's handle on one zygote: start it, send jobs, take reports, kill it."""
+"""The trainer's handle on one zygote: start it, send it a job, take the report, kill it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections import deque
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,8 +38,16 @@ main()
 # From 3.13 on a module's AttributeError reads the current folder, which no child can access.
 _SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ()
 _INTERPRETER = (sys.executable, "-s", "-S", "-B", *_SAFE_PATH, "-X", "utf8")
-START_SECONDS = 60.0
-_BUFFER_BYTES = 1 << 16
+_START_SECONDS = 60.0
+now = time.monotonic
+
+
+class SandboxLayer(NamedTuple):
+    """One layer of confinement, as tested in a worker."""
+
+    name: str
+    available: bool
+    detail: str
 
 
 class Report(NamedTuple):
@@ -46,26 +55,23 @@ class Report(NamedTuple):
 
     end: int
     code: int
-    microseconds: int
     frames: bytes
 
 
 class Worker:
-    """One zygote process: started at once, ready for jobs after its greeting.
+    """One zygote process and the job that it has.
 
     A fresh interpreter is executed instead of forking the trainer: that is cheap and safe whatever
     memory and threads the trainer has.
     """
 
-    def __init__(self, settings: RefereeSettings, starts: int = 1) -> None:
-        self.starts = starts
-        """Starts in this place since a worker was last ready."""
-        self.ready = False
-        self.jobs: deque[Job] = deque()
+    def __init__(self, settings: RefereeSettings) -> None:
+        self.job: Job | None = None
         self.since = now()
-        """When its first job became the first, or when it was started."""
+        """When it got its job."""
+        self._settings = settings
         try:
-            self.sock, zygote_end = socket.socketpair()
+            self._socket, zygote_end = socket.socketpair()
             with zygote_end:
                 self.process = subprocess.Popen(
                     [*_INTERPRETER, "-c", _BOOT, str(_SANDBOX), *settings.leave_out],
@@ -77,95 +83,73 @@ class Worker:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise cannot_start(error) from error
-        self.outgoing: deque[memoryview] = deque()
-        self.incoming = bytearray()
-        # One buffer for all reads: `recv` would shrink a large block at each call and fragment the
-        # trainer's heap.
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
-        self.sock.setblocking(False)
+            raise UserError(
+                f"referee: a worker cannot be started ({error.strerror}); each takes 3 open files "
+                "(`ulimit -n`) and 20 MB; referee.workers sets how many there are"
+            ) from error
+        self._socket.settimeout(_START_SECONDS)
+        self._replies = self._socket.makefile("rb")
+        self.send(json.dumps(_options(settings)).encode() + b"\n")
 
-    def hello(self) -> dict[str, Any] | None:
-        """The greeting, or None if it has not arrived. Raises UserError: the zygote died or failed
-        while starting."""
-        reports = self.pull()
-        line, end, rest = self.incoming.partition(b"\n")
-        if not end and reports is not None:
-            return None
-        hello: dict[str, Any] = json.loads(line) if end else {"error": self._last_words()}
+    def fileno(self) -> int:
+        """Readable when a report has arrived or the zygote is gone."""
+        return self._socket.fileno()
+
+    @cached_property
+    def layers(self) -> list[SandboxLayer]:
+        """The layers of confinement in its greeting, for which this waits.
+
+        Raises UserError: it did not start, or cannot confine programs.
+        """
+        line = b""
+        with suppress(OSError):
+            line = self._replies.readline()
+        hello = json.loads(line) if line.endswith(b"\n") else {"error": self._last_words()}
         if "error" in hello:
             raise UserError(f"referee: a worker did not start: {hello['error']}")
-        self.incoming = rest
-        return hello
+        layers = [SandboxLayer(*layer) for layer in hello["layers"]]
+        seccomp = next(layer for layer in layers if layer.name == "seccomp")
+        if not seccomp.available and not self._settings.allow_unsandboxed:
+            raise UserError(
+                f"referee: this platform cannot confine programs ({seccomp.detail}); "
+                "referee.allow_unsandboxed=true runs model-written code as you, at your own risk"
+            )
+        return layers
 
     def _last_words(self) -> str:
         self.process.kill()
         stderr = self.process.stderr
         lines = (stderr.read() if stderr else b"").decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else "it died"
+        return lines[-1] if lines else f"it died, or took over {_START_SECONDS:.0f} s"
 
-    def send(self, job: bytes) -> None:
-        """Queues a job and writes what the socket accepts now."""
-        self.outgoing.append(memoryview(job))
-        self.push()
+    def send(self, message: bytes) -> None:
+        """Sends a job; that the zygote is dead is noticed when its report is read."""
+        with suppress(OSError):
+            self._socket.sendall(message)
 
-    def push(self) -> None:
-        """Writes queued bytes until the socket is full. A dead zygote is noticed when reading."""
-        try:
-            while self.outgoing:
-                head = self.outgoing[0]
-                sent = self.sock.send(head)
-                if sent < len(head):
-                    self.outgoing[0] = head[sent:]
-                else:
-                    self.outgoing.popleft()
-        except BlockingIOError:
-            return
-        except OSError:
-            self.outgoing.clear()
+    def receive(self) -> Report | None:
+        """The report on its job, or None if the zygote is gone."""
+        with suppress(OSError):
+            header = self._replies.read(wire.REPORT.size)
+            if len(header) == wire.REPORT.size:
+                end, code, length = wire.REPORT.unpack(header)
+                frames = self._replies.read(length)
+                if len(frames) == length:
+                    return Report(end, code, frames)
+        return None
 
-    def pull(self) -> list[Report] | None:
-        """Reads what has arrived; returns the complete reports, or None if the zygote is gone."""
-        gone = False
-        try:
-            while True:
-                length = self.sock.recv_into(self._buffer)
-                self.incoming += self._buffer[:length]
-                gone = length == 0
-                if length < len(self._buffer):
-                    break
-        except BlockingIOError:
-            pass
-        except OSError:
-            gone = True
-        reports: list[Report] = []
-        size = wire.REPORT.size
-        while self.ready and len(self.incoming) >= size:
-            *head, length = wire.REPORT.unpack_from(self.incoming)
-            if len(self.incoming) < size + length:
-                break
-            end, code, used = head
-            frames = bytes(self.incoming[size : size + length])
-            reports.append(Report(end, code, used, frames))
-            del self.incoming[: size + length]
-        return None if gone and not reports else reports
+    def disconnect(self) -> None:
+        """Closes this process's end; the zygote ends when nobody has that open."""
+        self._replies.close()
+        self._socket.close()
 
     def close(self) -> None:
         """Kills the zygote; its children die with it. Idempotent."""
-        self.sock.close()
+        self.disconnect()
         self.process.kill()
         self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
-
-
-def cannot_start(error: OSError) -> UserError:
-    """The error if the system cannot start a worker."""
-    return UserError(
-        f"referee: a worker cannot be started ({error.strerror}); each takes 3 open files "
-        "(`ulimit -n`) and 20 MB; referee.workers sets how many there are"
-    )
 
 
 def _environment() -> dict[str, str]:
@@ -195,8 +179,3 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
         "memory_bytes": settings.memory_mb << 20,
         "region_bytes": 4096 + 96 * settings.max_output_chars,
     }
-
-
-def now() -> float:
-    """Seconds on a monotonic clock."""
-    return time.monotonic()

@@ -85,10 +85,10 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
         ("(1,)", "(1,),"),
     ]:
         calls = (Call(wire.LITERAL, gold), Call(wire.LITERAL, gold, True))
-        validation = SandboxWork(program, calls, required_calls=2)
+        validation = SandboxWork(program, calls, stop_at_failure=True)
         attempt = SandboxWork(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
-            Job([(PendingWork(0, work), [call])], None, resident=False)
+            Job([(PendingWork(work), [call])], None, resident=False)
             for work, call in ((validation, 0), (attempt, 1), (validation, 1))
         ]
         sent = [job.packed(RefereeSettings()) for job in jobs]

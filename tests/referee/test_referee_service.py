@@ -149,7 +149,7 @@ def test_workers_end_with_the_trainer():
 
 
 def test_with_too_few_descriptors_it_says_so():
-    code = "from azr_population.referee import Referee\nReferee()"
+    code = "from azr_population.referee import *\nReferee(RefereeSettings(workers=4))"
     done = subprocess.run(
         ["sh", "-c", f"ulimit -n 12; exec {sys.executable} -c '{code}'"], capture_output=True
     )
@@ -190,9 +190,10 @@ def test_a_signal_from_outside_changes_no_verdict(name):
 
 
 def test_frames_are_read_or_refused():
-    good = wire.FRAME.pack(0, wire.OK, 2) + b"42" + wire.FRAME.pack(1, wire.ERROR, 0)
-    assert wire.frames(good) == [(0, wire.OK, "42"), (1, wire.ERROR, "")]
-    assert wire.frames(b"") == []
-    for bad in (good[:-1], good + b"x", wire.FRAME.pack(0, 99, 0), wire.FRAME.pack(0, 0, 9)):
-        assert wire.frames(bad) is None
-    assert wire.frames(wire.FRAME.pack(0, 0, 2) + b"\xff\xfe") is None
+    good = wire.FRAME.pack(wire.OK, 2) + b"42" + wire.FRAME.pack(wire.ERROR, 0)
+    assert wire.frames(good, 2) == [(wire.OK, "42"), (wire.ERROR, "")]
+    assert wire.frames(b"", 2) == []
+    assert wire.frames(good, 1) is None
+    for bad in (good[:-1], good + b"x", wire.FRAME.pack(99, 0), wire.FRAME.pack(0, 9)):
+        assert wire.frames(bad, 3) is None
+    assert wire.frames(wire.FRAME.pack(0, 2) + b"\xff\xfe", 1) is None

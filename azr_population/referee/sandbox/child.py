@@ -76,7 +76,6 @@ class Runner:
         sys.stdout = sys.stderr = self.sink = _Sink()
         self.banned_names = banned_names
         self.max_output = max_output
-        self.ranges = chance.mapped_addresses()
         self.builtins = dict(vars(builtins))
         for name in _HIDDEN_BUILTINS:
             self.builtins.pop(name, None)
@@ -94,7 +93,7 @@ class Runner:
         """Whether a resident child should be replaced: its life is over or memory ran out."""
 
     def run(self, works: list[wire.SandboxWork], region: Region, resident: bool) -> None:
-        """Makes the calls of all works, numbered consecutively; frames go to the region.
+        """Makes the calls of all works; a frame for each goes to the region.
 
         Of several calls only those of shareable programs are made. A single call in a fresh child
         has the whole interpreter, and is always made in exactly the same way: its program may
@@ -114,8 +113,8 @@ class Runner:
                 if not failed:
                     region.begin(first + number)
                     done = self._execute(program, call, alone)
-                    failed = number < work.required_calls and done[0] != wire.OK
-                region.put(first + number, *done)
+                    failed = work.stop_at_failure and done[0] != wire.OK
+                region.put(*done)
                 if call.kind == wire.SCRIPT:
                     gc.collect()  # output of finalisers must not go to the next call
             del noise
@@ -191,10 +190,9 @@ class Runner:
             self.exhausted = self.exhausted or status == wire.MEMORY
             if self.facades.refused or status == wire.MEMORY:
                 return wire.ALONE, ""
-        if status == wire.OK and " at 0x" in text and call.kind != wire.SCRIPT:
-            source = program.text + call.arguments
-            if chance.shows_address(text, self.ranges, source):
-                return wire.NOT_LITERAL, "the output shows a memory address"
+        source = program.text + call.arguments
+        if status == wire.OK and call.kind != wire.SCRIPT and chance.shows_address(text, source):
+            return wire.NOT_LITERAL, "the output shows a memory address"
         return status, text
 
     def _attempt(

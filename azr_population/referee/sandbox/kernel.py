@@ -14,11 +14,11 @@ from . import seccomp
 from .seccomp import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
 
 _libc = ctypes.CDLL(None, use_errno=True)
-if hasattr(_libc, "prctl"):  # Linux. Ready-made conversions: each child calls it twice
-    _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-    _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    _libc.mmap.restype = ctypes.c_void_p
-    _libc.getauxval.argtypes, _libc.getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
+# Ready-made conversions: each child calls it twice.
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mmap.restype = ctypes.c_void_p
+_libc.getauxval.argtypes, _libc.getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _PR_GET_SECCOMP = 21
@@ -94,7 +94,7 @@ def warm_up() -> None:
 
 def fix_addresses(leave_out: Sequence[str]) -> None:
     """Restarts this interpreter without address space randomisation; does nothing if refused."""
-    if fixed_addresses() or FIXED in leave_out or not hasattr(_libc, "personality"):
+    if fixed_addresses() or FIXED in leave_out:
         return
     _libc.personality(ctypes.c_ulong(_NO_RANDOMISATION))
     if fixed_addresses():
@@ -103,27 +103,19 @@ def fix_addresses(leave_out: Sequence[str]) -> None:
 
 def fixed_addresses() -> bool:
     """Whether this process has the same addresses at each start."""
-    if not hasattr(_libc, "personality"):
-        return False
     now = _libc.personality(ctypes.c_ulong(_ASK))
     return now >= 0 and bool(now & _NO_RANDOMISATION)
 
 
-def landlock_version() -> int:
-    """The kernel's Landlock ABI version; 0: none."""
-    version = _libc.syscall(
-        ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), _LANDLOCK_VERSION_QUERY
-    )
-    return max(int(version), 0)
-
-
-def landlock_deny_all() -> int:
+def landlock_deny_all() -> str:
     """Gives up all file system rights, TCP, and signals and abstract sockets to other processes.
 
-    Handles all rights of the kernel's ABI and allows none. Returns the ABI version.
+    Handles all rights of the kernel's ABI and allows none. Returns what that is.
     """
-    version = landlock_version()
-    if version == 0:
+    version: int = _libc.syscall(
+        ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), _LANDLOCK_VERSION_QUERY
+    )
+    if version <= 0:
         raise OSError("this kernel has no Landlock")
     files, tcp, scopes = _LANDLOCK_RIGHTS[min(version, max(_LANDLOCK_RIGHTS))]
     attributes = struct.pack("=QQQ", files, tcp, scopes)
@@ -138,7 +130,8 @@ def landlock_deny_all() -> int:
             raise OSError(ctypes.get_errno(), "landlock_restrict_self failed")
     finally:
         os.close(ruleset)
-    return version
+    more = (", no TCP" if version >= 4 else "") + (", no signals" if version >= 6 else "")
+    return f"ABI {version}: no files{more}"
 
 
 def seccomp_available() -> bool:

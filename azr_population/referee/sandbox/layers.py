@@ -13,11 +13,10 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
 
 from . import kernel
 
-_LINUX = platform.system() == "Linux"
 _NOBODY = 65534
 _FIXED = "the same in every worker"
 _RANDOM = "refused: a program's second run goes to another worker"
@@ -42,31 +41,28 @@ def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
     _be_first_to_go()
     for limit, value in limits:
         resource.setrlimit(limit, (value, value))
-    if os.geteuid() == 0:
-        try:
-            os.setgroups([])
-            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-            lines.append(("not root", True, f"workers run as user {_NOBODY}"))
-        except OSError as error:
-            lines.append(("not root", False, str(error)))
-    else:
-        lines.append(("not root", True, f"workers run as user {os.geteuid()}"))
-    steps: tuple[tuple[str, Callable[[], Any]], ...] = (
+    steps: tuple[tuple[str, Callable[[], str | None]], ...] = (
+        ("not root", _drop_root),
         ("no_new_privs", kernel.forbid_new_privileges),
         ("not dumpable", kernel.forbid_inspection),
         ("landlock", kernel.landlock_deny_all),
     )
     for name, step in steps:
-        if name in leave_out:
-            lines.append((name, False, "left out"))
-            continue
         try:
-            result = step()
-            lines.append((name, True, _landlock_detail(result) if result else ""))
-        except (OSError, AttributeError) as error:
+            left_out = name in leave_out
+            lines.append((name, not left_out, "left out" if left_out else step() or ""))
+        except OSError as error:
             lines.append((name, False, str(error)))
-    return lines
+    fixed = kernel.fixed_addresses()
+    return [*lines, (kernel.FIXED, fixed, _FIXED if fixed else _RANDOM)]
+
+
+def _drop_root() -> str:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    return f"workers run as user {os.geteuid()}"
 
 
 Install = Callable[[], None]
@@ -132,42 +128,19 @@ def limit_child(cpu_seconds: int = 0) -> None:
 
 def die_with(zygote: int) -> None:
     """Ends this child when its zygote ends."""
-    if _LINUX:
-        kernel.die_with_parent(signal.SIGKILL)
+    kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != zygote:
         os._exit(1)
 
 
-def _landlock_detail(version: int) -> str:
-    more = (", no TCP" if version >= 4 else "") + (", no signals" if version >= 6 else "")
-    return f"ABI {version}: no files{more}"
-
-
-def descriptor_lines() -> list[Line]:
-    """Lines for the report: measures that no program could undo."""
-    fixed = kernel.fixed_addresses()
-    return [
-        ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
-        ("descriptors", True, "none to read or write in a child; results through shared memory"),
-        ("environment", True, "empty; hash seed 0"),
-        (kernel.FIXED, fixed, _FIXED if fixed else _RANDOM),
-        ("deadline", True, "wall clock"),
-    ]
-
-
 def _be_first_to_go() -> None:
     """If the machine runs out of memory, the kernel kills a worker's child and not the trainer."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-    except OSError:
-        return
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 def _address_space() -> int:
     """Bytes of address space in use; 0: unknown."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
+    with suppress(OSError), open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+    return 0

@@ -31,7 +31,6 @@ _NUMERIC = (int, float, complex)
 _SCALARS = frozenset((type(None), bool, str, bytes, *_NUMERIC))
 _CONTAINERS = frozenset((list, tuple, set, dict))
 
-_SMALL_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _STRING = re.compile(
     r"(?:[rR][bB]?|[bB][rR]?|[uU])?(?:"
     r'"""[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*"""'
@@ -70,16 +69,13 @@ class TooLarge(NotLiteral):
     """The text or value is over a bound: characters, digits or depth."""
 
 
-def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> object:
+def parse(text: str) -> object:
     """Reads one literal; `1, 2` without parentheses is a tuple, as in Python. Raises NotLiteral;
     TooLarge: a bound is exceeded."""
-    text = _bounded(text, max_chars)
-    if _SMALL_INT.fullmatch(text):
-        return int(text)
-    values = _as_json(text, max_depth)
-    if values:
+    text = _bounded(text)
+    if values := _as_json(text):
         return values[0] if len(values) == 1 else tuple(values)
-    _check(text, max_depth)
+    _check(text)
     return _evaluated(_tree(text), text)
 
 
@@ -88,13 +84,10 @@ def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
 
     Returns the positional and the keyword arguments. Raises as `parse` does.
     """
-    text = _bounded(text, MAX_CHARS)
-    if _SMALL_INT.fullmatch(text):
-        return (int(text),), {}
-    values = _as_json(text, MAX_DEPTH)
-    if values:
+    text = _bounded(text)
+    if values := _as_json(text):
         return tuple(values), {}
-    _check(text, MAX_DEPTH, in_call=True)
+    _check(text, in_call=True)
     call = _tree(f"f({text})")
     assert isinstance(call, ast.Call)  # the brackets in the text are balanced
     named = {str(keyword.arg): _evaluated(keyword.value, text) for keyword in call.keywords}
@@ -103,20 +96,20 @@ def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
     return tuple(_evaluated(argument, text) for argument in call.args), named
 
 
-def _bounded(text: str, max_chars: int) -> str:
-    if len(text) > max_chars:
-        raise TooLarge(f"{len(text)} characters, at most {max_chars}")
+def _bounded(text: str) -> str:
+    if len(text) > MAX_CHARS:
+        raise TooLarge(f"{len(text)} characters, at most {MAX_CHARS}")
     return text.strip(" \t\r\n\f")
 
 
-def _as_json(text: str, max_depth: int) -> list[object]:
+def _as_json(text: str) -> list[object]:
     """The values of a text that has the same meaning in JSON (apart from quotes); six times as fast
     as Python's parser. Empty for any other text."""
     if text in _WORDS:
         return [_WORDS[text]]
     if ("'" in text and '"' in text) or _NOT_JSON.search(text):
         return []
-    if text.count("[") + text.count("{") > max_depth:
+    if text.count("[") + text.count("{") > MAX_DEPTH:
         return []
     try:
         swapped = text.replace("'", '"')
@@ -126,7 +119,7 @@ def _as_json(text: str, max_depth: int) -> list[object]:
     return values
 
 
-def _check(text: str, max_depth: int, in_call: bool = False) -> None:
+def _check(text: str, in_call: bool = False) -> None:
     """Raises NotLiteral for text that Python's parser must not get: without strings, numbers and
     constants only brackets, commas and colons may be left, with limited nesting."""
     if "\0" in text or "\1" in text:
@@ -142,8 +135,8 @@ def _check(text: str, max_depth: int, in_call: bool = False) -> None:
         depth += 1 if bracket in "([{" else -1
         if depth < 0:
             raise NotLiteral("an unmatched closing bracket")
-        if depth > max_depth:
-            raise TooLarge(f"nested deeper than {max_depth}")
+        if depth > MAX_DEPTH:
+            raise TooLarge(f"nested deeper than {MAX_DEPTH}")
 
 
 def _tree(text: str) -> ast.expr:
@@ -170,11 +163,11 @@ def _evaluated(node: ast.expr, text: str) -> object:
     return value
 
 
-def write(value: object, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> str:
+def write(value: object, max_chars: int = MAX_CHARS) -> str:
     """Writes a value as a literal; `parse(write(v))` is the same as `v`. Sets are sorted by text.
     Raises NotLiteral: a value at any depth is not finite, or its type is not exactly a literal type
     (a Counter or an enum member is not); TooLarge: a bound is exceeded."""
-    return _write(value, [max_chars], max_depth)
+    return _write(value, [max_chars], MAX_DEPTH)
 
 
 def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -> str:
@@ -224,23 +217,26 @@ def _write_container(values: object, room: list[int], depth: int) -> str:
     return f"{{{', '.join(sorted(items))}}}" if items else "set()"
 
 
+def canonical_arguments(text: str) -> str | None:
+    """An argument list of literals in the form of `write_arguments`; None for any other."""
+    try:
+        return write_arguments(*parse_arguments(text))
+    except NotLiteral:
+        return None
+
+
 def same(left: object, right: object) -> bool:
     """Whether two values from `parse` are equal by the rules in this module's docstring."""
-    if type(left) is not type(right):
-        return type(left) in _NUMERIC and type(right) in _NUMERIC and left == right
-    if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(map(same, left, right))  # type: ignore[arg-type, call-overload]
-    if isinstance(left, dict):
-        mine = {_key(key): item for key, item in left.items()}
-        theirs = {_key(key): item for key, item in right.items()}  # type: ignore[attr-defined]
-        return mine.keys() == theirs.keys() and all(same(mine[key], theirs[key]) for key in mine)
-    if isinstance(left, set):
-        return set(map(_key, left)) == set(map(_key, right))  # type: ignore[call-overload]
-    return left == right
+    return _key(left) == _key(right)
 
 
 def _key(value: object) -> object:
-    """A hashable key: two keys are equal exactly if `same` holds."""
-    if type(value) is bool:
-        return (bool, value)
-    return (tuple, *map(_key, value)) if type(value) is tuple else value
+    """A hashable key; two are equal exactly if their values are the same."""
+    kind = type(value)
+    if isinstance(value, dict):
+        return kind, frozenset((_key(key), _key(item)) for key, item in value.items())
+    if isinstance(value, set):
+        return kind, frozenset(map(_key, value))
+    if isinstance(value, (list, tuple)):
+        return kind, *map(_key, value)
+    return (kind, value) if kind is bool else value

@@ -68,7 +68,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
     except literal.NotLiteral as error:
         if call.kind == wire.LITERAL:
             large = isinstance(error, literal.TooLarge)
-            return Arguments(wire.INPUT_TOO_LARGE if large else wire.INPUT_NOT_LITERAL, str(error))
+            return Arguments(wire.TOO_LARGE if large else wire.NOT_LITERAL, str(error))
     try:
         tree = ast.parse(f"f({call.arguments}\n)", "<input>", "eval")
         body = tree.body

@@ -29,8 +29,7 @@ class Region:
 
     def hide(self) -> None:
         """Hides it from children that are forked later."""
-        if hasattr(mmap, "MADV_DONTFORK"):
-            self.memory.madvise(mmap.MADV_DONTFORK)
+        self.memory.madvise(mmap.MADV_DONTFORK)
 
     def reset(self) -> None:
         """Clears the frames for the next job."""
@@ -44,8 +43,8 @@ class Region:
         """Stores that a part of the call begins, or has ended."""
         self.words[3] = process_time_ns() if begins else -1
 
-    def put(self, call: int, status: int, text: str = "") -> None:
-        """Appends a frame; if it does not fit, one with the status ALONE."""
+    def put(self, status: int, text: str = "") -> None:
+        """Appends the next call's frame; if it does not fit, one with the status ALONE."""
         data = text.encode("utf-8", "backslashreplace")
         used = self.words[2]
         at = HEAD + used
@@ -54,7 +53,7 @@ class Region:
             if room < 0:
                 return
             status, data = wire.ALONE, b""
-        wire.FRAME.pack_into(self.view, at, call, status, len(data))
+        wire.FRAME.pack_into(self.view, at, status, len(data))
         start = at + wire.FRAME.size
         self.view[start : start + len(data)] = data
         self.words[2] = used + wire.FRAME.size + len(data)

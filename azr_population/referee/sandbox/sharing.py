@@ -28,7 +28,7 @@ import builtins
 import dis
 import opcode
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
@@ -239,10 +239,7 @@ _NARROW = frozenset(
     and not issubclass(MemoryError, error)
 )
 _GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
-_IN_ANNOTATIONS = (
-    ast.Attribute, ast.BinOp, ast.BitOr, ast.Constant, ast.List, ast.Load, ast.Name, ast.Subscript,
-    ast.Tuple,
-)  # fmt: skip
+_IN_ANNOTATIONS = (ast.BinOp, ast.BitOr, ast.Constant, ast.List, ast.Load, ast.Name, ast.Tuple)
 
 
 def batchable(source: str, imports_typing: bool) -> bool:
@@ -250,37 +247,43 @@ def batchable(source: str, imports_typing: bool) -> bool:
     catches = "except" in source or "finally" in source
     if not (catches or imports_typing):
         return True
-    tree = ast.parse(source)
-    bound = frozenset(_bound(tree))
-    if catches and not all(_narrow(node, bound) for node in ast.walk(tree)):
-        return False
-    return not imports_typing or _annotates_only(tree, bound)
-
-
-def _bound(tree: ast.AST) -> Iterator[str | None]:
-    """The names that a program binds, except imports from `typing`."""
-    hints = {
-        id(alias)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "typing"
-        for alias in node.names
-    }
-    for node in ast.walk(tree):
-        if id(node) in hints or (isinstance(node, ast.alias) and node.name == "typing"):
-            continue
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
+    nodes = list(ast.walk(ast.parse(source)))
+    hints: set[str] = set()
+    modules: set[str] = set()
+    bound: set[str | None] = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module == "typing":
+            hints.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                names = modules if alias.name == "typing" else bound
+                names.add(alias.asname or alias.name.partition(".")[0])
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound.add(node.id)
         elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name.partition(".")[0]
+            bound.add(node.arg)
         elif isinstance(node, ast.MatchMapping):
-            yield node.rest
-        else:  # functions, classes, handlers, patterns
-            yield getattr(node, "name", None)
+            bound.add(node.rest)
+        elif not isinstance(node, ast.alias):  # functions, classes, handlers, patterns
+            bound.add(getattr(node, "name", None))
+    if catches and not all(_narrow(node, bound) for node in nodes):
+        return False
+    imported = hints | modules
+    hinting: set[int] = set()
+    for node in nodes:
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            parts = list(ast.walk(annotation)) if isinstance(annotation, ast.AST) else []
+            if all(_hints(part, imported, bound) for part in parts):
+                hinting.update(map(id, parts))
+    return bound.isdisjoint(imported) and all(
+        id(node) in hinting
+        for node in nodes
+        if (isinstance(node, ast.Name) and node.id in imported)
+        or (isinstance(node, ast.Attribute) and node.attr in hints)
+    )
 
 
-def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
+def _narrow(node: ast.AST, bound: set[str | None]) -> bool:
     """Whether a node cannot catch a MemoryError."""
     if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
         return not node.finalbody  # type: ignore[attr-defined]
@@ -292,46 +295,11 @@ def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
     )
 
 
-def _annotates_only(tree: ast.AST, bound: frozenset[str | None]) -> bool:
-    """Whether imports from `typing` are only used in annotations."""
-    hints: set[str] = set()
-    modules: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "typing":
-            hints.update(alias.asname or alias.name for alias in node.names)
-        elif isinstance(node, ast.Import):
-            modules.update(a.asname or a.name for a in node.names if a.name == "typing")
-    imported = hints | modules
-    if not imported.isdisjoint(bound):
-        return False
-    allowed: set[int] = set()
-    for annotation in _annotations(tree):
-        inside = list(ast.walk(annotation))
-        if all(
-            isinstance(node, _IN_ANNOTATIONS) and _fits(node, imported, bound) for node in inside
-        ):
-            allowed.update(map(id, inside))
-    return all(
-        id(node) in allowed
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Name) and node.id in imported)
-        or (isinstance(node, ast.Attribute) and node.attr in hints)
-    )
-
-
-def _annotations(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            annotation = getattr(node, name, None)
-            if isinstance(annotation, ast.AST):
-                yield annotation
-
-
-def _fits(node: ast.AST, imported: set[str], bound: frozenset[str | None]) -> bool:
+def _hints(node: ast.AST, imported: set[str], bound: set[str | None]) -> bool:
     """Whether a part of an annotation passes nothing of `typing` to the program's objects."""
     if isinstance(node, ast.Attribute):
         return isinstance(node.value, ast.Name) and node.value.id in imported
-    if not isinstance(node, ast.Subscript):
-        return True
-    of = node.value.value if isinstance(node.value, ast.Attribute) else node.value
-    return isinstance(of, ast.Name) and (of.id in imported or of.id in _GENERIC - bound)
+    if isinstance(node, ast.Subscript):
+        of = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+        return isinstance(of, ast.Name) and (of.id in imported or of.id in _GENERIC - bound)
+    return isinstance(node, _IN_ANNOTATIONS)

@@ -1,7 +1,7 @@
 """The wire format: jobs in, frames out.
 
 A job is a header and a body that the trusted side marshals. What comes back is never unmarshalled:
-it is a sequence of frames, each with a call's number, a status and a bounded UTF-8 text.
+it is a sequence of frames, one for each call, with a status and a bounded UTF-8 text.
 """
 
 import marshal
@@ -9,39 +9,31 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-JOB = struct.Struct("<I?IQQ")
-"""Length of the body in bytes, whether it goes to the resident child, number of calls, limit of one
-call in microseconds, limit of all calls in microseconds."""
-REPORT = struct.Struct("<BiII")
-"""How the child ended (END_*), its exit code (negative: a signal), microseconds used, length of the
-frames in bytes."""
-FRAME = struct.Struct("<IBI")
-"""Number of the call, its status, length of its text in bytes."""
+JOB = struct.Struct("<I?QQ")
+"""Length of the body in bytes, whether it goes to the resident child, limit of one call in
+microseconds, limit of all calls in microseconds."""
+REPORT = struct.Struct("<BiI")
+"""How the child ended (END_*), its exit code (negative: a signal), length of the frames in
+bytes."""
+FRAME = struct.Struct("<BI")
+"""Status of a call, length of its text in bytes. The frames are in the order of the calls."""
 INBOX_BYTES = 1 << 20
 """The longest body that the resident child accepts."""
 
-# How a child ended. DONE: normally. LOST: before it had its job. SIGNAL: by a fault or an exit
-# code. KILLED: by a signal that a confined program cannot send itself (the system ran out of
-# memory, or another process sent it), so the job is repeated.
-END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
+# How a child ended. DONE: normally. SIGNAL: by a fault or an exit code. KILLED: by a signal that a
+# confined program cannot send itself (the system ran out of memory, or another process sent it), so
+# the job is repeated.
+END_DONE, END_TIMEOUT, END_SIGNAL, END_KILLED = range(4)
 
-# The status of a call, or of a program.
-(
-    OK,
-    SYNTAX_ERROR,
-    BANNED,
-    NO_FUNCTION,
-    ERROR,
-    MEMORY,
-    NOT_LITERAL,
-    TOO_LARGE,
-    BAD_INPUT,
-    INPUT_NOT_LITERAL,
-    INPUT_TOO_LARGE,
-    ALONE,
-) = range(12)
-# ALONE: the call was not made, or not to its end; it needs a separate child.
-LAST_STATUS = ALONE
+STATUSES = (
+    "ok", "syntax_error", "banned", "no_function", "error", "memory", "not_literal", "too_large",
+    "bad_input", "alone",
+)  # fmt: skip
+"""The status of a call, or of a program: the words of `verdicts.Reason`, and `alone`: the call was
+not made, or not to its end; it needs a separate child."""
+OK, SYNTAX_ERROR, BANNED, NO_FUNCTION, ERROR, MEMORY, NOT_LITERAL, TOO_LARGE, BAD_INPUT, ALONE = (
+    range(len(STATUSES))
+)
 
 # Kinds of calls. EXPRESSION: the text is any argument list, evaluated in the program's namespace.
 # LITERAL: an argument list of literals. ARGUMENTS: as EXPRESSION, but `f` is not called and the
@@ -66,8 +58,7 @@ class SandboxWork(NamedTuple):
     """A program and the calls of its `f`, each in a fresh namespace.
 
     `isolated`: it never shares a child with other works. `alone`: its calls do not share one
-    either. `required_calls`: if one of that many first calls fails, the calls behind it are not
-    made and get the same failure.
+    either. `stop_at_failure`: calls behind one that fails are not made and get the same failure.
     """
 
     source: str
@@ -75,57 +66,41 @@ class SandboxWork(NamedTuple):
     imports: tuple[str, ...] = ()
     isolated: bool = False
     alone: bool = False
-    required_calls: int = 0
+    stop_at_failure: bool = False
 
 
 def pack(
     works: Sequence[SandboxWork], call_seconds: float, seconds: float, resident: bool = False
 ) -> bytes:
-    """The bytes that send works to a child; their calls are numbered consecutively."""
+    """The bytes that send works to a child."""
     body = marshal.dumps(
         [
-            (
-                work.source,
-                [tuple(call) for call in work.calls],
-                tuple(work.imports),
-                work.required_calls,
-            )
+            (work.source, [tuple(call) for call in work.calls], work.imports, work.stop_at_failure)
             for work in works
         ]
     )
-    calls = sum(len(work.calls) for work in works)
     times = (max(int(limit * 1e6), 1) for limit in (call_seconds, seconds))
-    return JOB.pack(len(body), resident, calls, *times) + body
+    return JOB.pack(len(body), resident, *times) + body
 
 
 def unpack(body: bytes | memoryview) -> list[SandboxWork]:
     """The inverse of `pack`."""
     return [
-        SandboxWork(
-            source,
-            tuple(Call(*call) for call in calls),
-            imports,
-            required_calls=required,
-        )
-        for source, calls, imports, required in marshal.loads(body)
+        SandboxWork(source, tuple(Call(*call) for call in calls), imports, stop_at_failure=stop)
+        for source, calls, imports, stop in marshal.loads(body)
     ]
 
 
-def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:
-    """The frames that a child wrote, or None if the bytes are not a sequence of frames."""
+def frames(data: bytes, calls: int) -> list[tuple[int, str]] | None:
+    """(status, text) of the calls that ended, or None if our code cannot have written the bytes."""
     frames = []
-    at, end = 0, len(data)
-    while at < end:
-        if end - at < FRAME.size:
-            return None
-        call, status, length = FRAME.unpack_from(data, at)
-        at += FRAME.size
-        if status > LAST_STATUS or length > end - at:
-            return None
-        try:
-            text = str(data[at : at + length], "utf-8")
-        except UnicodeDecodeError:
-            return None
-        frames.append((call, status, text))
-        at += length
-    return frames
+    at = 0
+    try:
+        while at < len(data):
+            status, length = FRAME.unpack_from(data, at)
+            at += FRAME.size + length
+            frames.append((status, str(data[at - length : at], "utf-8")))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    sound = at == len(data) and len(frames) <= calls
+    return frames if sound and all(status <= ALONE for status, _ in frames) else None

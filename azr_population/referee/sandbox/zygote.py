@@ -50,7 +50,8 @@ def main() -> None:
     """Serves jobs on descriptor 0 until it closes. The options are its first line, as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise a program sees a KeyboardInterrupt
     sock = socket.socket(fileno=os.dup(0))
-    options = _read_options(sock)
+    with sock.makefile("rb", buffering=0) as file:
+        options: dict[str, Any] = json.loads(file.readline())
     hello: dict[str, Any] = {"python": platform.python_version()}
     try:
         runner = _warm(options)
@@ -60,7 +61,7 @@ def main() -> None:
         spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
         lines = layers.confine_zygote(spare, options["leave_out"])
         *filters, line = layers.seccomp_layer(options["leave_out"], timed)
-        hello["layers"] = [line, *lines, clocks, *layers.descriptor_lines()]
+        hello["layers"] = [line, *lines, clocks]
         zygote = Zygote(sock, options, runner, filters, stop_clocks)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
@@ -68,17 +69,6 @@ def main() -> None:
         raise SystemExit(1) from None
     sock.sendall(json.dumps(hello).encode() + b"\n")
     zygote.serve()
-
-
-def _read_options(sock: socket.socket) -> dict[str, Any]:
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = sock.recv(1)
-        if not byte:
-            raise SystemExit(0)
-        line += byte
-    options: dict[str, Any] = json.loads(line)
-    return options
 
 
 def _warm(options: dict[str, Any]) -> child.Runner:
@@ -126,7 +116,6 @@ class JobHeader(NamedTuple):
 
     length: int
     resident: bool
-    calls: int
     call_microseconds: int
     microseconds: int
 
@@ -239,44 +228,39 @@ class Zygote:
             os.write(child.start, job.length.to_bytes(4, "little"))
         began = monotonic_ns()
         word, end = self._wait(child, job)
-        used = min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
+        seconds = (monotonic_ns() - began) / 1e9
         stays = job.resident and word == b"+"
         code = 0 if stays else child.end()
         if not (job.resident and word):
-            end = self._end(code, end, used)
-        self._report(end, code, used, child.region)
+            end = self._end(code, end, seconds)
+        frames = child.region.frames()
+        self.sock.sendall(wire.REPORT.pack(end, code, len(frames)) + bytes(frames))
+        frames.release()
         return stays
 
-    def _report(self, end: int, code: int, used: int, region: Region) -> None:
-        frames = region.frames()
-        self.sock.sendall(wire.REPORT.pack(end, code, used, len(frames)) + bytes(frames))
-        frames.release()
-
-    def _end(self, code: int, end: int, used: int) -> int:
-        """How a child ended, from its exit code and the result of `_wait`."""
-        if end == wire.END_LOST:
-            return end
+    def _end(self, code: int, end: int, seconds: float) -> int:
+        """How a child ended, from its exit code, the result of `_wait` and the time it took."""
         if code >= 0:
             return wire.END_SIGNAL if code else wire.END_DONE
         if -code == signal.SIGKILL and end != wire.END_DONE:
             return end
-        in_time = not self.cpu_seconds or used < 0.9e6 * self.cpu_seconds
+        in_time = not self.cpu_seconds or seconds < 0.9 * self.cpu_seconds
         if -code in _FAULTS or (-code in _CLOCKS and not in_time):
             return wire.END_SIGNAL
         return wire.END_KILLED
 
     def _wait(self, child: ForkedChild, job: JobHeader) -> tuple[bytes, int]:
         """Waits for a child's last message or the end of its time; returns (message, END_*).
-        END_KILLED: it was stopped from outside; END_LOST: it had not read its job, of which the
-        socket may still hold a part.
+        END_KILLED: it was stopped from outside.
 
-        A fresh child's time begins when it has its job, which may be late on a busy machine. The
-        child reports the current call; a new call gets its full time from the moment it is seen. A
-        lying child gains at most the time of all calls together. The same holds for timed parts,
-        in processor time.
+        A fresh child's time begins when it has its job, which may be late on a busy machine. If it
+        does not take it, the socket may still hold a part, which the next child would read as its
+        own: so this zygote ends, and the trainer sends the job to another. The child reports the
+        current call; a new call gets its full time from the moment it is seen. A lying child gains
+        at most the time of all calls together. The same holds for timed parts, in processor time.
         """
-        if not job.resident and (word := child.word(job.microseconds * 1000)) != _HAS_JOB:
-            return word or b"", wire.END_LOST
+        if not job.resident and child.word(job.microseconds * 1000) != _HAS_JOB:
+            os._exit(1)
         now = monotonic_ns()
         per_call = job.call_microseconds * 1000
         call, call_end, end = 0, now + per_call, now + job.microseconds * 1000
@@ -323,7 +307,7 @@ class Zygote:
             take(region)
             code = 0
         except MemoryError:
-            region.put(max(region.in_flight(), 0), wire.MEMORY)
+            region.put(wire.MEMORY)
             code = 0
         finally:
             os._exit(code)
@@ -374,7 +358,3 @@ def _receive(sock: socket.socket, length: int) -> bytes:
     message = bytearray(length)
     _receive_into(sock, memoryview(message))
     return bytes(message)
-
-
-if __name__ == "__main__":
-    sys.exit("the zygote is started by azr_population.referee")
