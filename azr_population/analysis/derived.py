@@ -49,13 +49,10 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
     return values
 
 
+@remembered
 def placed_tasks(run: RunDirectory) -> pd.DataFrame:
     """The valid tasks that have a place in the problem space, by step: `step`, `teacher`,
     `program`, `cell`."""
-    return remembered(run, "cells", lambda: _place(run))
-
-
-def _place(run: RunDirectory) -> pd.DataFrame:
     space = domain_of(run).space
     rows, points = [], []
     for task in run.tasks() if space else ():

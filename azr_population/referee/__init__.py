@@ -8,8 +8,9 @@ How it works, and which attacks it stops and which not: README.md in this folder
 """
 
 from .limits import RefereeSettings
-from .referee import Referee, SandboxLayer, confinement
+from .referee import Referee, confinement
 from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
+from .zygote_handle import SandboxLayer
 
 __all__ = [
     "Execution",

@@ -6,24 +6,19 @@ from collections.abc import Iterator
 from io import BufferedIOBase
 from typing import Any, NoReturn
 
-_SHAPES: dict[type, tuple[str, ...]] = {
-    dict: (*("options", "fitness", "step_sizes", "shares"),),
-    int: ("generation",),
-    list: (
-        *("parents", "inputs", "outputs", "answers", "solved", "reasons"),
-        *("greedy", "t0.4", "t1"),
-    ),
-    str: (
-        *("child", "teacher", "student", "member", "operator", "program", "type"),
-        *("phase", "verdict", "reason", "prompt", "completion"),
-    ),
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("options", "fitness", "step_sizes", "shares"), dict),
+    **dict.fromkeys(("parents", "inputs", "outputs", "answers", "solved", "reasons"), list),
+    **dict.fromkeys(("greedy", "t0.4", "t1"), list),
+    **dict.fromkeys(("child", "teacher", "student", "member", "operator", "program", "type"), str),
+    **dict.fromkeys(("phase", "verdict", "reason", "prompt", "completion"), str),
+    "generation": int,
 }
 """What the records' fields hold, where they hold anything."""
 _NUMBERS = frozenset(
     ("proposed", "valid", "solve_rate", "reward", "advantage", "log_prob", "tokens")
 )
 _SCORES = frozenset(("greedy", "t0.4", "t1"))
-_KINDS = {key: kind for kind, keys in _SHAPES.items() for key in keys}
 
 LONGEST = 4_000_000
 """Bytes of a row; the longest of ours, a prompt of 8,000 tokens, has a hundredth of it."""
@@ -43,18 +38,15 @@ def parse(line: bytes) -> dict[str, Any] | None:
     """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
     thing than is ever written there. What is not a number where one belongs is left out. So nobody
     who reads a row has to ask."""
-    if len(line) > LONGEST:
-        return None
     try:
-        row = _DECODER.decode(line.decode("utf-8"))
+        row = _DECODER.decode(line.decode("utf-8")) if len(line) <= LONGEST else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(row, dict) or type(row.get("step")) is not int:
         return None
-    for key in _KINDS.keys() & row.keys():
-        if row[key] is not None and not isinstance(row[key], _KINDS[key]):
-            return None
-    if not 0 <= row["step"] < 2**31:
+    kinds = ((value, _KINDS.get(key, object)) for key, value in row.items())
+    sound = all(value is None or isinstance(value, kind) for value, kind in kinds)
+    if not sound or not 0 <= row["step"] < 2**31:
         return None
     return {key: value for key, value in row.items() if not _is_no_number(key, value)}
 

@@ -7,9 +7,9 @@ number is left out.
 
 import logging
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 from azr_population.domains.domain import Domain
@@ -22,23 +22,31 @@ from azr_population.runs.directory import RECORDS, RunDirectory
 Record = Mapping[str, Any]
 T = TypeVar("T")
 
-REMEMBERED = 512
-"""Results kept in memory, about three per run: a comparison reads many runs again for every
+REMEMBERED = 200
+"""Runs whose results are kept in memory: a comparison reads many runs again for every
 diagnostic."""
 
-_remembered: OrderedDict[tuple[str, str], tuple[Hashable, Any]] = OrderedDict()
+
+def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]:
+    """Decorator: `read`, or its earlier result if the run's records have not changed since."""
+
+    @lru_cache(REMEMBERED)
+    def cached(path: Path, state: tuple[tuple[int, ...], ...]) -> T:
+        return read(RunDirectory(path))
+
+    return wraps(read)(lambda run: cached(run.path, _state(run)))
 
 
-def remembered(run: RunDirectory, what: str, make: Callable[[], T]) -> T:
-    """`make()`, or its earlier result if the run's records have not changed since."""
-    key, state = (str(run.path.resolve()), what), _state(run)
-    if key not in _remembered or _remembered[key][0] != state:
-        _remembered[key] = (state, make())
-    _remembered.move_to_end(key)
-    while len(_remembered) > REMEMBERED:
-        _remembered.popitem(last=False)
-    result: T = _remembered[key][1]
-    return result
+def _state(run: RunDirectory) -> tuple[tuple[int, ...], ...]:
+    """Which files the records are in, their sizes and times."""
+    state: list[tuple[int, ...]] = []
+    for name in (*(f"{record}.jsonl" for record in RECORDS), "metrics.jsonl.gz", "config.yaml"):
+        try:
+            stat = (run.path / name).stat()
+            state.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        except OSError:
+            state.append(())
+    return tuple(state)
 
 
 def number(value: Any) -> float | None:
@@ -114,14 +122,11 @@ def metrics_of_members(line: Record) -> dict[str, dict[str, Any]]:
     }
 
 
+@remembered
 def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
     """The flat lines of `metrics.jsonl` by ascending step."""
-
-    def read() -> list[dict[str, Any]]:
-        steps = {row["step"]: row for row in run.metrics()}
-        return [steps[step] for step in sorted(steps)]
-
-    return remembered(run, "lines", read)
+    steps = {row["step"]: row for row in run.metrics()}
+    return [steps[step] for step in sorted(steps)]
 
 
 def last_step(run: RunDirectory) -> int:
@@ -129,9 +134,10 @@ def last_step(run: RunDirectory) -> int:
     return next((line["step"] for line in reversed(lines_of(run))), 0)
 
 
+@remembered
 def whole_config(run: RunDirectory) -> dict[str, Any]:
     """The whole of `config.yaml`, read once. Raises UserError: as `RunDirectory.config`."""
-    return remembered(run, "config", run.config)
+    return run.config()
 
 
 def config_of(run: RunDirectory, *keys: str) -> Any:
@@ -173,16 +179,3 @@ def roles_of(run: RunDirectory) -> dict[str, str]:
     """The role of every member that occurs in the metrics, in the order recorded."""
     groups = dict.fromkeys(group for line in lines_of(run) for group in grouped(line))
     return {name: role for name in groups if name not in ROLES and (role := role_of(name))}
-
-
-def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:
-    """Sizes and times of the records, which change when a record is written to."""
-    state = []
-    others = ("metrics.jsonl.gz", "config.yaml")
-    for name in (*(f"{record}.jsonl" for record in RECORDS), *others):
-        try:
-            stat = (run.path / name).stat()
-            state.append((stat.st_size, stat.st_mtime_ns))
-        except OSError:
-            state.append((-1, -1))
-    return tuple(state)
