@@ -43,32 +43,21 @@ __version__ = "0.3.0"
 if not (Path(__file__).parent / "patches").is_dir():
     __path__.append(str(Path(__file__).parents[1]))
 
-_HOMES = {
-    "Adapter": "weights.adapter",
-    "all_operators": "weights.breeding",
-    "Bank": "weights.bank",
-    "breed": "weights.breeding",
-    "Factors": "weights.adapter",
-    "get_operator": "weights.breeding",
-    "load_adapter": "weights.peft_folder",
-    "load_config": "config.load",
-    "LoraSpec": "weights.adapter",
-    "Matchmaker": "method.matchmaking",
-    "operator": "weights.operator",
-    "Program": "referee",
-    "Question": "referee",
-    "RatingSystem": "method.members",
-    "Referee": "referee",
-    "RefereeSettings": "referee",
-    "resume": "hosts.local.run",
-    "Roster": "method.members",
-    "Run": "hosts.local.run",
-    "RunDirectory": "runs",
-    "save_adapter": "weights.peft_folder",
-    "train": "hosts.local.run",
-    "UserError": "errors",
+_NAMES = {
+    "config.load": ["load_config"],
+    "errors": ["UserError"],
+    "hosts.local.run": ["Run", "resume", "train"],
+    "method.matchmaking": ["Matchmaker"],
+    "method.members": ["RatingSystem", "Roster"],
+    "referee": ["Program", "Question", "Referee", "RefereeSettings"],
+    "runs": ["RunDirectory"],
+    "weights.adapter": ["Adapter", "Factors", "LoraSpec"],
+    "weights.bank": ["Bank"],
+    "weights.breeding": ["all_operators", "breed", "get_operator"],
+    "weights.operator": ["operator"],
+    "weights.peft_folder": ["load_adapter", "save_adapter"],
 }
-"""Public name -> its module."""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_HOMES]
 

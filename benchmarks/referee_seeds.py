@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,47 +90,27 @@ def _is_literal(text: str) -> bool:
     return True
 
 
-def judge(referee: Referee, path: Path, repeats: int) -> dict[str, Any]:
-    """The figures of one file, by type of task."""
-    records = [json.loads(line) for line in path.read_text().splitlines()]
+def judge(referee: Referee, records: dict[str, dict[str, Any]], repeats: int) -> dict[str, Any]:
+    """The figures by type of task; `records` by file and number."""
     result: dict[str, Any] = {}
-    for kind in questions(records[0]):
-        asked = [questions(record)[kind] for record in records]
-        runs = [referee.judge(asked) for _ in range(repeats)]
-        rules = {n: left_out(records[n], runs[0][n], kind) for n in range(len(records))}
-        within = [n for n in rules if not rules[n]]
-        reasons = {n: why_not(records[n], runs[0][n], kind) for n in within}
+    for kind in ("code_i", "code_o", "code_f"):
+        asked = {n: questions(r)[kind] for n, r in records.items() if kind in questions(r)}
+        runs = [referee.judge(list(asked.values())) for _ in range(repeats)]
+        judged = dict(zip(asked, runs[0], strict=True))
+        rules = {n: left_out(records[n], judgement, kind) for n, judgement in judged.items()}
+        within = [n for n, rule in rules.items() if not rule]
+        reasons = {n: why_not(records[n], judged[n], kind) for n in within}
         rejected = {n: reason for n, reason in reasons.items() if reason}
         result[kind] = {
-            "records": len(records),
+            "records": len(asked),
             "within the rules": len(within),
             "false rejects": len(rejected),
-            "percent": round(100 * len(rejected) / len(within), 2),
+            "percent": round(100 * len(rejected) / max(len(within), 1), 2),
             "runs that differ from the first": sum(run != runs[0] for run in runs),
             "they are": rejected,
             "left out by a rule": {n: rule[:80] for n, rule in rules.items() if rule},
         }
     return result
-
-
-def total(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of all files together, by type of task."""
-    sums_by_kind: dict[str, Any] = {}
-    for kind in ("code_i", "code_o", "code_f"):
-        parts = [result[kind] for result in results if kind in result]
-        if parts:
-            sums = {
-                name: sum(part[name] for part in parts)
-                for name in ("records", "within the rules", "false rejects")
-            }
-            percent = round(100 * sums["false rejects"] / sums["within the rules"], 2)
-            differ = sum(part["runs that differ from the first"] for part in parts)
-            sums_by_kind[kind] = {
-                **sums,
-                "percent": percent,
-                "runs that differ from the first": differ,
-            }
-    return sums_by_kind
 
 
 def main() -> None:
@@ -141,10 +120,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    settings = RefereeSettings(timeout=30.0, cpu_seconds=10.0)
-    with Referee(settings) as referee:
-        results = {path.name: judge(referee, path, arguments.repeats) for path in arguments.seeds}
-    text = json.dumps({"all files": total(list(results.values())), **results}, indent=1)
+    records = {
+        f"{path.name} {number}": json.loads(line)
+        for path in arguments.seeds
+        for number, line in enumerate(path.read_text().splitlines())
+    }
+    with Referee(RefereeSettings(timeout=30.0, cpu_seconds=10.0)) as referee:
+        text = json.dumps(judge(referee, records, arguments.repeats), indent=1)
     print(text)
     if arguments.out:
         arguments.out.write_text(text + "\n")
