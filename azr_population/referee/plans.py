@@ -26,8 +26,7 @@ _VOID = Execution(
 
 
 class Gold(NamedTuple):
-    """A gold output: its text in the form of `literal.write` (right outputs often have equal text),
-    and its value."""
+    """A gold output: its text (right outputs often have the same) and its value."""
 
     text: str
     value: object
@@ -35,8 +34,7 @@ class Gold(NamedTuple):
     @classmethod
     def read(cls, text: str) -> "Gold":
         """Raises literal.NotLiteral."""
-        value = literal.parse(text)
-        return cls(literal.write(value), value)
+        return cls(text, literal.parse(text))
 
     def equals(self, text: str) -> bool:
         """Whether a literal has the same value. Raises literal.NotLiteral."""
@@ -190,17 +188,22 @@ def _graded_inputs(
     program: Program, answers: Sequence[str], gold: Sequence[Gold]
 ) -> Plan[list[Grade] | None]:
     """The grades of predicted inputs; None if the task's gold input, judged after them in the same
-    place, is no longer right."""
-    right = [canonical_arguments(text) for text in program.inputs]
-    work = _work(program, [Call(wire.LITERAL, text) for text in (*answers, *program.inputs)])
+    place, is no longer right. Equal inputs are executed once, so the gold input is never wrong."""
+    grades: dict[str, Grade] = {}
+    texts: dict[str, str] = {}
+    for answer in answers:
+        try:
+            texts[answer] = literal.write_arguments(*literal.parse_arguments(answer))
+        except literal.NotLiteral as error:
+            grades[answer] = _unreadable(error)
+    right = [canonical_arguments(text) or text for text in program.inputs]
+    distinct = [text for text in dict.fromkeys(texts.values()) if text not in right] + right
+    work = _work(program, [Call(wire.LITERAL, text) for text in distinct])
     for alone in (False, True):
         (outcomes,) = yield [work._replace(alone=alone)]
-        verdicts = [_compare(outcome, gold[0]) for outcome in outcomes]
-        if all(own.solved for own in verdicts[len(answers) :]):
-            return [
-                _SOLVED if not verdict.solved and canonical_arguments(answer) in right else verdict
-                for answer, verdict in zip(answers, verdicts, strict=False)
-            ]
+        verdicts = {t: _compare(o, gold[0]) for t, o in zip(distinct, outcomes, strict=True)}
+        if all(verdicts[text].solved for text in right):
+            return [grades.get(answer) or verdicts[texts[answer]] for answer in answers]
     return None
 
 
@@ -241,10 +244,13 @@ def _compare_literal(answer: str, gold: Gold) -> Grade:
     """Grades a predicted output by comparing two literals; nothing is executed."""
     try:
         return _SOLVED if gold.equals(answer) else _WRONG
-    except literal.TooLarge as error:
-        return Grade(False, 0.0, Reason.TOO_LARGE, str(error))
     except literal.NotLiteral as error:
-        return Grade(False, 0.0, Reason.NOT_LITERAL, str(error))
+        return _unreadable(error)
+
+
+def _unreadable(error: literal.NotLiteral) -> Grade:
+    large = isinstance(error, literal.TooLarge)
+    return Grade(False, 0.0, Reason.TOO_LARGE if large else Reason.NOT_LITERAL, str(error))
 
 
 def _compare(outcome: CallOutcome, gold: Gold) -> Grade:
