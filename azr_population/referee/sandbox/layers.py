@@ -68,36 +68,37 @@ def _drop_root() -> str:
 Install = Callable[[], None]
 
 
-def seccomp_layer(
-    leave_out: Sequence[str], clocks: bool = False
-) -> tuple[Install | None, Install | None, Line]:
-    """Tested installers of the filter for a fresh and a resident child; None if impossible.
-    `clocks`: whether children may read the clocks."""
+def _nothing() -> None:
+    """In place of a layer that is left out or impossible."""
+
+
+def seccomp_layer(leave_out: Sequence[str], clocks: bool = False) -> tuple[Install, Install, Line]:
+    """Tested installers of the filter for a fresh and a resident child. `clocks`: whether children
+    may read the clocks."""
     if "seccomp" in leave_out:
-        return None, None, ("seccomp", False, "left out")
+        return _nothing, _nothing, ("seccomp", False, "left out")
     try:
         if not kernel.seccomp_available():
             raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
         fresh, resident = (kernel.prepared_filter(stays, clocks) for stays in (False, True))
         _see_it_bite(fresh)
         _see_it_bite(resident)
+        kernel.warm_up()
     except OSError as error:
-        return None, None, ("seccomp", False, str(error))
+        return _nothing, _nothing, ("seccomp", False, str(error))
     return fresh, resident, ("seccomp", True, f"allow-list for {platform.machine()}")
 
 
-def clock_layer(leave_out: Sequence[str]) -> tuple[Install | None, Line]:
-    """A tested function that removes the clocks readable without a call; None if impossible.
-
-    The filter refuses calls that read clocks.
-    """
+def clock_layer(leave_out: Sequence[str]) -> tuple[Install, Line]:
+    """A tested function that removes the clocks readable without a call. The filter refuses calls
+    that read clocks."""
     if CLOCKS in leave_out:
-        return None, (CLOCKS, False, "left out")
+        return _nothing, (CLOCKS, False, "left out")
     try:
         pages = kernel.clock_pages()
         _see_it_bite(lambda: kernel.stop_clocks(pages), lambda: time.monotonic() > 0)
     except OSError as error:
-        return None, (CLOCKS, False, str(error))
+        return _nothing, (CLOCKS, False, str(error))
     return (lambda: kernel.stop_clocks(pages)), (CLOCKS, True, "no program reads one")
 
 

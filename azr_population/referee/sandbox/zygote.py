@@ -177,8 +177,8 @@ class Zygote:
         sock: socket.socket,
         options: dict[str, Any],
         runner: child.Runner,
-        filters: Sequence[layers.Install | None],
-        stop_clocks: layers.Install | None,
+        filters: Sequence[layers.Install],
+        stop_clocks: layers.Install,
     ) -> None:
         self.sock = sock
         self.cpu_seconds = options["cpu_seconds"]
@@ -190,8 +190,6 @@ class Zygote:
         self.pid = os.getpid()
         self.resident: ForkedChild | None = None
         runner.warm_up()
-        if self.fresh_filter is not None:
-            kernel.warm_up()
         kernel.forget_random_bytes()
         gc.collect()
         self.settled = chance.settle()
@@ -321,22 +319,18 @@ class Zygote:
         os.close(0)
         os.closerange(2, _DESCRIPTORS)
         layers.limit_child(job.microseconds // 1_000_000 + 2)
-        if self.stop_clocks is not None:
-            self.stop_clocks()
+        self.stop_clocks()
         if self.cpu_seconds:
             # The signal ends the child; the deadline also applies if a program ignores the signal.
             signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
-        if self.fresh_filter is not None:
-            self.fresh_filter()
+        self.fresh_filter()
         self.runner.run(wire.unpack(body), region, resident=False)
 
     def _take_many(self, region: Region) -> None:
         os.closerange(2, _DESCRIPTORS)
         layers.limit_child()
-        if self.stop_clocks is not None:
-            self.stop_clocks()
-        if self.resident_filter is not None:
-            self.resident_filter()
+        self.stop_clocks()
+        self.resident_filter()
         while True:
             length = int.from_bytes(os.read(0, 4), "little")
             if not length:
