@@ -108,7 +108,7 @@ def _validated(program: Program) -> Plan[Execution]:
         return Execution(False, Reason.TOO_LARGE, detail="the program's text")
     if not program.inputs:
         return Execution(False, Reason.BAD_INPUT, detail="no input")
-    inputs = program.inputs
+    inputs: tuple[str, ...] | Execution = program.inputs
     if program.literal_inputs:
         inputs = yield from _literal_inputs(program)
         if isinstance(inputs, Execution):

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing.connection import wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from azr_population.errors import UserError
 
@@ -181,7 +181,8 @@ class Referee(AbstractContextManager["Referee"]):
         # A zygote waits for the deadline until a child has its job, and again until it ends.
         limit = 2 * self.settings.timeout + _GRACE_SECONDS
         patience = min(worker.since for worker in busy) + limit - now()
-        for worker in wait(busy, max(patience, 0)):
+        ready: list[Any] = wait(busy, max(patience, 0))  # type: ignore[arg-type]  # has a fileno
+        for worker in ready:
             self._finish(worker, worker.receive(), schedule)
         for worker in busy:
             if worker.job and now() - worker.since > limit:
