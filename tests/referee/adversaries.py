@@ -33,15 +33,15 @@ def objects(name):
 )
 TELLS = {
     "frames: the kind of the call": _FRAMES + "def f(x):\n    k = [c.kind for c in local('call')]\n    return x if 0 in k else -x",
-    "frames: whether it is made again": _FRAMES + "def f(x):\n    return x if any(w.required_calls for ws in local('works') for w in ws) else 0",
-    "frames: how many calls": _FRAMES + "def f(x):\n    return x if any(len(w.calls) != 4 and w.required_calls for ws in local('works') for w in ws) else 0",
+    "frames: whether it is made again": _FRAMES + "def f(x):\n    return x if any(w.stop_at_failure for ws in local('works') for w in ws) else 0",
+    "frames: how many calls": _FRAMES + "def f(x):\n    return x if any(len(w.calls) != 4 and w.stop_at_failure for ws in local('works') for w in ws) else 0",
     "frames: the text of the input": (_FRAMES + "def f(x):\n    return x if any(c.arguments == '[1,2]' for c in local('call')) else 0", "[1,2]", "[1, 2]"),
     "frames: how deep": (_FRAMES + "def f(x):\n    return len(list(frames()))", "int('3')", "3"),
     "frames: the job's bytes": (_FRAMES + "def f(x):\n    return sum(len(b) for b in local('body'))", "3 ", "3"),
     "frames: limits of the job": _FRAMES + "def f(x):\n    return [list(j) for j in local('job')] and [j.call_microseconds // 1000 for j in local('job')]",
     "frames: an expression's own": (_FRAMES + "def f(x):\n    return [c.co_name for c in (getattr(fr, 'f_' + 'code') for fr in frames())].count('<module>')", "int('3')", "3"),
     "frames: work's imports": _FRAMES + "def f(x):\n    return [len(w.imports) for ws in local('works') for w in ws]",
-    "gc: works": _GC + "def f(x):\n    return [w.required_calls > 0 for w in objects('SandboxWork')] and x if any(w.required_calls for w in objects('SandboxWork')) else 0",
+    "gc: works": _GC + "def f(x):\n    return [w.stop_at_failure > 0 for w in objects('SandboxWork')] and x if any(w.stop_at_failure for w in objects('SandboxWork')) else 0",
     "gc: calls": _GC + "def f(x):\n    return sorted(c.kind for c in objects('Call'))",
     "gc: arguments": (_GC + "def f(x):\n    return [a.code is None for a in objects('Arguments')]", "int('3')", "3"),
     "sys.modules: the runner": _GC + "def f(x):\n    return [r.executed for r in gc.get_objects() if type(r).__name__ == 'Runner']",

@@ -162,6 +162,6 @@ FUNCTIONS = {
     ),
     "replaces the frames": (
         "import random\nm = random._os.sys.modules\nfor n in list(m):\n"
-        "    if n.endswith('.child'):\n        m[n].Region.put = lambda s, c, k, t='': None\ndef f(x): return 1"
+        "    if n.endswith('.child'):\n        m[n].Region.put = lambda s, k, t='': None\ndef f(x): return 1"
     ),
 }
