@@ -153,6 +153,7 @@ def main() -> None:
     """Measure and print a table; `--out FILE` also writes it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=Path, required=True)
+    parser.add_argument("--tasks", type=int, help="the first so many; all by default")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
@@ -160,6 +161,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     workers = RefereeSettings(workers=arguments.workers).worker_count
     tasks, left_out = read_tasks(arguments.seeds)
+    tasks = tasks[: arguments.tasks]
     limits = RefereeSettings(workers=workers, timeout=DEADLINE)
     referees = [Referee(limits), Referee(replace(limits, share=1))]
     contenders = {
