@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from azr_population.referee.sandbox.literal import (
     MAX_CHARS,
+    MAX_DEPTH,
     NotLiteral,
     TooLarge,
     parse,
@@ -240,4 +241,4 @@ def test_text_over_the_bound_is_not_even_looked_at():
     with pytest.raises(TooLarge):
         parse("1" + " " * MAX_CHARS)
     with pytest.raises(TooLarge):
-        parse("[[1]]", max_depth=1)
+        parse("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
