@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from operator import methodcaller
@@ -106,26 +106,15 @@ class StepExecutor:
             self._scores[code, gold_output, text] = score
         return scores
 
-    def judge(
-        self, manager: Any, kind: str, answer: Mapping[str, Any], responses: Sequence[str]
-    ) -> list[tuple[str | None, bool]]:
-        """(the answer that AZR's `manager` read in a response, whether it solved the task).
-
-        The answer is None where the response has none.
-        """
-        judged: list[tuple[str | None, bool]] = []
-        for response in responses:
-            text, read = read_answer(manager, kind, response)
-            if kind == TaskType.CODE_F:
-                pairs = zip(answer["hidden_inputs"], answer["hidden_outputs"], strict=True)
-                scores = [self._scores.get((text, output, given)) for given, output in pairs]
-                solved = read and bool(scores) and all(score == 1.0 for score in scores)
-            elif kind == CODE_E:  # AZR compares names itself and asks no executor
-                solved = same_name(text, answer["output"])
-            else:
-                solved = self._scores.get((answer["snippet"], answer["output"], text)) == 1.0
-            judged.append((text if read else None, solved))
-        return judged
+    def solved(self, kind: str, text: str, task: Mapping[str, Any]) -> bool:
+        """Whether AZR, when it asked about the answer `text`, was told that it solves the task."""
+        if kind == TaskType.CODE_F:
+            pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=True)
+            scores = [self._scores.get((text, output, given)) for given, output in pairs]
+            return bool(scores) and all(score == 1.0 for score in scores)
+        if kind == CODE_E:  # AZR compares names itself and asks no executor
+            return same_name(text, task["output"])
+        return self._scores.get((task["snippet"], task["output"], text)) == 1.0
 
 
 def _apart(executor: Any) -> Any:

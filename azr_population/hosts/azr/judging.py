@@ -42,8 +42,9 @@ class Reading:
     samples: int
     rows: list[Proposal] = field(default_factory=list)
     data_dicts: list[dict[str, Any]] = field(default_factory=list)
-    attempts: dict[int, Completion] = field(default_factory=dict)
-    """By row of the estimate's batch: by sample, then by valid proposal, as AZR repeats prompts."""
+    attempts: dict[int, tuple[Completion, str, bool]] = field(default_factory=dict)
+    """(completion, the answer that AZR reads in it, whether there is one) by row of the estimate's
+    batch: by sample, then by valid proposal, as AZR repeats prompts."""
 
     @property
     def valid(self) -> list[int]:
@@ -254,9 +255,9 @@ class Judge:
         """Keeps an attempt, a row of an estimate's batch, and starts what AZR is going to ask."""
         reading = self._readings[name.replace(ESTIMATE, "gen")]
         text = self._manager.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
-        reading.attempts[row] = replace(completion, text=text)
-        task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
         answer, read = read_answer(self._manager, reading.kind, text)
+        reading.attempts[row] = replace(completion, text=text), answer, read
+        task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
         if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
             self.executor.prefetch(evaluations(reading.kind, answer, task["snippet"], task))
 
@@ -264,17 +265,15 @@ class Judge:
         with self._group.routed(reading.students, name.replace("gen", ESTIMATE)) as group:
             rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
         for place, index in enumerate(reading.valid):
-            row, answer = reading.rows[index], reading.data_dicts[index]["answer"]
-            row.parsed, row.task = _proposal_and_task(row.type, answer)
+            row, task = reading.rows[index], reading.data_dicts[index]["answer"]
+            row.parsed, row.task = _proposal_and_task(row.type, task)
             row.reason = "ok"
-            rows = range(place, len(reading.attempts), len(reading.valid))
-            attempts = [reading.attempts[each] for each in rows]
-            texts = [completion.text for completion in attempts]
-            verdicts = self.executor.judge(self._manager, row.type, answer, texts)
-            row.attempts = [
-                Attempt(completion, text, solved, _reason(text is not None, solved))
-                for completion, (text, solved) in zip(attempts, verdicts, strict=True)
-            ]
+            for each in range(place, len(reading.attempts), len(reading.valid)):
+                completion, answer, read = reading.attempts[each]
+                solved = self.executor.solved(row.type, answer, task)
+                solved &= read or row.type != TaskType.CODE_F
+                text = answer if read else None
+                row.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
         describe(reading.rows, self._step.population.domain)
         self._step.population.reward(reading.rows)
         for row, data in zip(reading.rows, reading.data_dicts, strict=True):
