@@ -30,7 +30,7 @@ from azr_population.engines.engine import Completion, Hyperparameters, TrainingS
 from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
 from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.hosts.azr.fitting import mended
+from azr_population.hosts.azr.fitting import find_fit
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -138,7 +138,7 @@ def load_of(command: Command) -> Load:
         **dict(command.options),
     )
     total = throughput.gpu_bytes(DEVICES[command.device])
-    load = mended(load, total, ["shard"]) or load
+    load = find_fit(load, total, ["shard"]) or load
     assert check_memory(load, total) is None, check_memory(load, total)
     return replace(load, keep=kept_tokens(load, total))
 

@@ -107,7 +107,7 @@ class StepExecutor:
         return scores
 
     def solved(self, kind: str, text: str, task: Mapping[str, Any]) -> bool:
-        """Whether AZR, when it asked about the answer `text`, was told that it solves the task."""
+        """Whether the answer `text` solves the task, by the scores that AZR has asked for."""
         if kind == TaskType.CODE_F:
             pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=True)
             scores = [self._scores.get((text, output, given)) for given, output in pairs]

@@ -82,7 +82,7 @@ def load_of(
     return Load.of(architecture, engine, int(prompt), int(response), ranks=max(1, gpus))
 
 
-def variants(load: Load, fields: Sequence[str]) -> Iterator[Load]:
+def vary(load: Load, fields: Sequence[str]) -> Iterator[Load]:
     """The load with every combination of values that these fields could have."""
     heads, alone = load.architecture.heads, load.parallel == 1 and not load.shard
     others: dict[str, list[Any]] = {
@@ -103,14 +103,14 @@ def variants(load: Load, fields: Sequence[str]) -> Iterator[Load]:
             yield changed
 
 
-def mended(load: Load, total: float, fields: Sequence[str]) -> Load | None:
+def find_fit(load: Load, total: float, fields: Sequence[str]) -> Load | None:
     """The load that fits with the fewest of these fields changed, the first ones by preference."""
 
     def cost(changed: Load) -> tuple[int, list[bool]]:
         same = [getattr(changed, name) == getattr(load, name) for name in fields]
         return -sum(same), same
 
-    loads = sorted(variants(load, fields), key=cost)
+    loads = sorted(vary(load, fields), key=cost)
     return next((changed for changed in loads if check_memory(changed, total) is None), None)
 
 
@@ -126,7 +126,7 @@ def settings_of(changed: Load, load: Load, fields: Iterable[str] = SETTINGS) -> 
 def suggest_fix(load: Load, total: float) -> str:
     """The settings, as few as possible, with which a load fits that does not."""
     fields = tuple(SETTINGS) if load.vllm else ("checkpointing", "response", "rank")
-    if changed := mended(load, total, fields):
+    if changed := find_fit(load, total, fields):
         return f"set {settings_of(changed, load)}"
     return "take GPUs with more memory, a smaller base or fewer members"
 
@@ -141,7 +141,7 @@ def faster(
     now = seconds(load)
     best, least = load, math.inf
     fields = ("share", "sequences", "offload")
-    for changed in variants(load, fields):
+    for changed in vary(load, fields):
         if check_memory(changed, total) is None and (took := seconds(changed)) < 0.99 * least:
             # Not for a second: a larger share than needed is room that is missed elsewhere.
             best, least = changed, took
@@ -159,7 +159,7 @@ def plan_memory(
     learner = learner_config(config, settings)
     ours = {"shard": learner.shard_base, "offload": learner.offload}
     if load.vllm:
-        load = mended(load, total, [k for k, given in ours.items() if given is None]) or load
+        load = find_fit(load, total, [k for k, given in ours.items() if given is None]) or load
     if lacking := check_memory(load, total):
         return load, f"{lacking}; {suggest_fix(load, total)}"
     if settings.recompute_above_tokens is None:
