@@ -1,4 +1,4 @@
-"""Counts live bytes, products, bytes moved and calls of real code, without the hardware.
+"""Counts live bytes, products, and bytes beside them, of real code, without the hardware.
 
 Tensors are fake (`FakeTensorMode`): they have shapes and no contents, so a learner of 7B's shapes
 runs in seconds on any machine, operator by operator. Whole numbers and masks are real beside that,
@@ -11,7 +11,6 @@ Attention is counted as a flash kernel does it: no matrix of scores, half the pr
 from __future__ import annotations
 
 import weakref
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -35,27 +34,18 @@ _FLASH = (
 )
 _FREE = (aten.detach, aten.alias, aten._unsafe_view, aten.empty, aten.empty_like, aten.new_empty)
 """Operators that move no data."""
-_SUMS = ("flops", "moved", "beside", "calls", "looks")
-
-
-def _no_trace(tensor: Any = None) -> bool:
-    return False
 
 
 class Counted(TorchDispatchMode):
     """A context in which tensors are fake and operators are counted.
 
-    `live` and `peak` are bytes of all storages made inside; `flops`, `moved` (bytes read and
-    written by operators that compute), `beside` (those of operators that multiply no matrices) and
-    `calls` are sums, `looks` counts values that were read.
+    `live` and `peak` are bytes of all storages made inside; `flops` and `beside` (bytes read and
+    written by operators that compute and multiply no matrices) are sums.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.live = self.peak = 0
-        self.flops = self.moved = self.beside = self.calls = self.looks = 0
-        self.by_dtype: Counter[str] = Counter()
-        """Floating-point operations by the dtype of what is multiplied."""
+        self.live = self.peak = self.flops = self.beside = 0
         self._known: dict[int, int] = {}
         """Bytes of each storage by its address; 0 of those that are elsewhere."""
         self._fakes = FakeTensorMode(allow_non_fake_inputs=True)
@@ -67,7 +57,9 @@ class Counted(TorchDispatchMode):
         if hasattr(masking_utils, "is_tracing"):
             # transformers 5 treats fake tensors as a trace, and makes a mask [width, width] that a
             # run without padding never has.
-            self._stack.enter_context(patch.object(masking_utils, "is_tracing", _no_trace))
+            self._stack.enter_context(
+                patch.object(masking_utils, "is_tracing", lambda tensor=None: False)
+            )
         super().__enter__()
         return self
 
@@ -77,11 +69,11 @@ class Counted(TorchDispatchMode):
 
     def of(self, run: Callable[[], Any]) -> dict[str, int]:
         """The counts of `run` alone; `peak` is relative to the bytes that were live before."""
-        before = {name: getattr(self, name) for name in _SUMS}
-        self.peak = start = self.live
+        flops, beside, start = self.flops, self.beside, self.live
+        self.peak = start
         run()
-        sums = {name: getattr(self, name) - value for name, value in before.items()}
-        return {**sums, "peak": self.peak - start, "kept": self.live - start}
+        sums = {"flops": self.flops - flops, "beside": self.beside - beside}
+        return {**sums, "peak": self.peak - start}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -89,15 +81,12 @@ class Counted(TorchDispatchMode):
         kwargs = kwargs or {}
         packet = func._overloadpacket
         if packet is aten._local_scalar_dense:
-            self.looks += 1
             with unset_fake_temporarily():
                 real = _real(args[0])
                 return 1.0 if real is None else real.item()
         if packet is aten.nonzero:
-            self.looks += 1
             return _fake(_places(args[0]))
         if packet is aten.index and any(_is_mask(index) for index in args[1]):
-            self.looks += 1
             places: list[Any] = []
             for index in args[1]:
                 places += _fake(_places(index)).unbind(1) if _is_mask(index) else [index]
@@ -113,19 +102,13 @@ class Counted(TorchDispatchMode):
         # Reading a fake tensor's device is an operator too; it moves nothing.
         if func.is_view or func.namespace == "prim" or packet in _FREE:
             return
-        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        self.calls += 1
-        moved = sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
-        self.moved += moved
         if packet in _FLASH:
-            flops = _flash(packet, args, kwargs)
+            self.flops += _flash(packet, args, kwargs)
         elif packet in flop_registry:
-            flops = flop_registry[packet](*args, **kwargs, out_val=output)
+            self.flops += flop_registry[packet](*args, **kwargs, out_val=output)
         else:
-            self.beside += moved
-            return
-        self.flops += flops
-        self.by_dtype[str(inputs[0].dtype).removeprefix("torch.")] += flops
+            inputs = [it for it in tree_leaves((args, kwargs)) if isinstance(it, torch.Tensor)]
+            self.beside += sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
 
     def _hold(self, tensor: Any) -> None:
         storage = tensor.untyped_storage()

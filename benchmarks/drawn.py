@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config
+
+from azr_population.engines.engine import Completion, TrainingSample
 
 SHAPES: dict[str, dict[str, Any]] = {
     "small": {
@@ -81,12 +86,18 @@ def drawn(config: Any, dtype: torch.dtype, device: str) -> Any:
         torch.set_default_dtype(before)
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer that vLLM can load; it is not used."""
+@contextmanager
+def folder(model: Any) -> Iterator[str]:
+    """A model, or its configuration alone, in a Hugging Face folder that vLLM can load; the
+    tokenizer is not used."""
     from tokenizers import Tokenizer, models
 
     words = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
-    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="a", eos_token="b")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="a", eos_token="b")
+    with tempfile.TemporaryDirectory() as path:
+        model.save_pretrained(path)
+        tokenizer.save_pretrained(path)
+        yield path
 
 
 def seeds(members: int = 8) -> list[torch.Generator]:
@@ -97,3 +108,10 @@ def words(config: Any, rows: int, length: int) -> list[list[int]]:
     """Random token ids, the same at each call."""
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, config.vocab_size, (rows, length), generator=generator).tolist()
+
+
+def sample(slot: int, ids: list[int], prompt: int, advantage: float) -> TrainingSample:
+    """A row of an update: the first `prompt` ids and a completion, unlikely to its sampler."""
+    answer = tuple(ids[prompt:])
+    completion = Completion(slot, tuple(ids[:prompt]), answer, (-12.0,) * len(answer), False)
+    return TrainingSample(completion, advantage)

@@ -1,9 +1,10 @@
 """What samples fastest with live members: python benchmarks/rollouts.py
 
     python benchmarks/rollouts.py [--cases 32x64x32 128x512x128] [--members 1 8] [--shape smollm2]
-        [--dtype float32] [--threads 1] [--rounds 3] [--clock wall] [--json FILE]
+        [--rounds 3] [--clock wall] [--json FILE]
 
-A case is rows x prompt x new tokens. A random model of SmolLM2's (or the nano base's) shape writes:
+A case is rows x prompt x new tokens. A random model of SmolLM2's (or the nano base's) shape writes,
+in float32 on one thread:
 
     torch        our rollout in torch, members mixed in a batch
     vllm         our rollout by vLLM, members mixed in a batch, with log-probabilities
@@ -24,13 +25,14 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from drawn import LLAMAS, llama
+from drawn import LLAMAS, llama, seeds
 from transformers import LlamaForCausalLM
 
 from azr_population.engines import vllm_versions
@@ -46,7 +48,6 @@ MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 FIRST_WORD = 10
 """Lower ids may be special."""
 
-Case = tuple[int, int, int]
 Writer = Callable[[list[list[int]], list[int], int], int]
 """Samples that many tokens after each prompt by the slot's member; returns their number."""
 
@@ -55,133 +56,118 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", type=case, default=[(32, 64, 32), (128, 512, 128)])
+    parser.add_argument("--cases", nargs="+", default=["32x64x32", "128x512x128"])
     parser.add_argument("--members", nargs="+", type=int, default=[1, 8])
     parser.add_argument("--shape", choices=LLAMAS, default="smollm2")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments.cases = [tuple(map(int, case.split("x"))) for case in arguments.cases]
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        llama(arguments.shape, getattr(torch, arguments.dtype)).save_pretrained(folder)
-        table = Table(Path(folder), arguments)
+        llama(arguments.shape, torch.float32).save_pretrained(folder)
+        writers, push = contenders(Path(folder), arguments)
+        command = " ".join(["python benchmarks/rollouts.py", *sys.argv[1:]])
         result = {
-            "command": " ".join(["python benchmarks/rollouts.py", *sys.argv[1:]]).split(" --json")[
-                0
-            ],
+            "command": command.split(" --json")[0],
             "python": platform.python_version(),
             **{name: installed(name) for name in ("torch", "transformers", "peft")},
             "vllm": vllm_versions.is_installed() and ".".join(map(str, vllm_versions.version())),
-            "rows": list(table.rows()),
-            "push_seconds": table.pushes(),
+            "rows": [
+                row(writers, case, members, arguments)
+                for case in arguments.cases
+                for members in arguments.members
+            ],
+            "push_seconds": None,
         }
+        if push:
+            (timed,) = timings([push], arguments)
+            result["push_seconds"] = round(median(seconds for seconds, _ in timed), 4)
     print(json.dumps(result, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def case(text: str) -> Case:
-    """`32x64x32` as numbers."""
-    rows, prompt, tokens = map(int, text.split("x"))
-    return rows, prompt, tokens
+def row(
+    writers: dict[str, Writer],
+    case: tuple[int, int, int],
+    members: int,
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    """The case with so many members: median new tokens a second of each contender."""
+    count, length, tokens = case
+    generator = torch.Generator().manual_seed(count)
+    ids = (FIRST_WORD, LLAMAS[arguments.shape]["vocab_size"])
+    prompts = torch.randint(*ids, (count, length), generator=generator).tolist()
+    slots = [row * members // count for row in range(count)]
+    timed = timings([partial(each, prompts, slots, tokens) for each in writers.values()], arguments)
+    speeds = {
+        name: median(written / seconds for seconds, written in rounds)
+        for name, rounds in zip(writers, timed, strict=True)
+    }
+    ratios = {name: round(speed / speeds["torch"], 2) for name, speed in speeds.items()}
+    figures = {
+        "case": f"{count} x ({length} + {tokens})",
+        "members": members,
+        "tokens_per_second": {name: round(speed, 1) for name, speed in speeds.items()},
+        "ratio_to_torch": ratios,
+    }
+    print(json.dumps(figures), file=sys.stderr, flush=True)
+    return figures
 
 
-class Table:
-    """The figures: contenders on the base in `folder`, made once for the most members."""
+def timings(
+    calls: Sequence[Callable[[], Any]], arguments: argparse.Namespace
+) -> list[list[tuple[float, Any]]]:
+    """Seconds and result of each call by round; calls take turns, and the first round warms up."""
+    clock, timed = CLOCKS[arguments.clock], [[] for _ in calls]
+    for _ in range(arguments.rounds + 1):
+        for call, rounds in zip(calls, timed, strict=True):
+            start = clock()
+            result = call()
+            rounds.append((clock() - start, result))
+    return [rounds[1:] for rounds in timed]
 
-    def __init__(self, folder: Path, arguments: argparse.Namespace) -> None:
-        self._folder, self._arguments = folder, arguments
-        self._clock = CLOCKS[arguments.clock]
-        dtype = getattr(torch, arguments.dtype)
-        slots = max(arguments.members)
 
-        def base() -> Any:
-            return LlamaForCausalLM.from_pretrained(folder).to(dtype).eval()
+def contenders(
+    folder: Path, arguments: argparse.Namespace
+) -> tuple[dict[str, Writer], Callable[[], None] | None]:
+    """Those that are installed, on the base in `folder`, made once for the most members; and what
+    pushes all members to vLLM."""
+    slots = max(arguments.members)
+    served, alone, with_peft = (LlamaForCausalLM.from_pretrained(folder).eval() for _ in range(3))
+    spec = LoraSpec(RANKS[arguments.shape], 16.0, MODULES)
+    bank = make_bank(served, spec, seeds(slots))
+    adapters = [bank.read(slot) for slot in range(slots)]
+    writers = {
+        "torch": by_rollout(TorchRollout(served, bank, frozenset())),
+        "generate": by_generate(alone),
+    }
+    if installed("peft"):
+        writers["peft"] = by_peft(with_peft, folder, adapters)
+    if not vllm_versions.is_installed():
+        return writers, None
+    from azr_population.engines.vllm_rollout import VllmRollout
 
-        spec = LoraSpec(RANKS[arguments.shape], 16.0, MODULES)
-        seeds = [torch.Generator().manual_seed(slot) for slot in range(slots)]
-        bank = make_bank(served := base(), spec, seeds)
-        self._adapters = [bank.read(slot) for slot in range(slots)]
-        self._vllm: Any = None
-        self._writers: dict[str, Writer] = {
-            "torch": by_rollout(TorchRollout(served, bank, frozenset())),
-            "generate": by_generate(base()),
-        }
-        if installed("peft"):
-            self._writers["peft"] = by_peft(base(), folder, self._adapters)
-        if vllm_versions.is_installed():
-            self._vllm = self._start_vllm(slots, spec.rank)
-            self._writers["vllm"] = by_rollout(self._vllm)
-            self._writers["vllm base"] = by_bare_vllm(self._bare_vllm())
+    options = {
+        "max_model_len": max(prompt + tokens for _, prompt, tokens in arguments.cases),
+        "max_num_seqs": max(count for count, _, _ in arguments.cases),
+    }
+    rollout = VllmRollout(
+        folder, slots, spec.rank, frozenset(), dtype="float32", on_gpu=False, options=options
+    )
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One for each case and number of members."""
-        for rows, prompt, tokens in self._arguments.cases:
-            for members in self._arguments.members:
-                generator = torch.Generator().manual_seed(rows)
-                words = (FIRST_WORD, LLAMAS[self._arguments.shape]["vocab_size"])
-                prompts = torch.randint(*words, (rows, prompt), generator=generator).tolist()
-                slots = [row * members // rows for row in range(rows)]
-                speeds = self._speeds(prompts, slots, tokens)
-                row = {
-                    "case": f"{rows} x ({prompt} + {tokens})",
-                    "members": members,
-                    "tokens_per_second": {name: round(speed, 1) for name, speed in speeds.items()},
-                    "ratio_to_torch": {
-                        name: round(speed / speeds["torch"], 2) for name, speed in speeds.items()
-                    },
-                }
-                print(json.dumps(row), file=sys.stderr, flush=True)
-                yield row
-
-    def pushes(self) -> float | None:
-        """Median seconds of pushing all members to vLLM."""
-        if self._vllm is None:
-            return None
-        seconds = []
-        for _ in range(self._arguments.rounds + 1):
-            start = self._clock()
-            for slot, adapter in enumerate(self._adapters):
-                self._vllm.push(slot, adapter)
-            seconds.append(self._clock() - start)
-        return round(median(seconds[1:]), 4)
-
-    def _speeds(self, prompts: list[list[int]], slots: list[int], tokens: int) -> dict[str, float]:
-        """Median new tokens a second; the first round is warm-up with two tokens."""
-        speeds: dict[str, list[float]] = {name: [] for name in self._writers}
-        for write in self._writers.values():
-            write(prompts, slots, 2)
-        for _ in range(self._arguments.rounds):
-            for name, write in self._writers.items():
-                start = self._clock()
-                written = write(prompts, slots, tokens)
-                speeds[name].append(written / (self._clock() - start))
-        return {name: median(each) for name, each in speeds.items()}
-
-    def _start_vllm(self, slots: int, rank: int) -> Any:
-        from azr_population.engines.vllm_rollout import VllmRollout
-
-        rollout = VllmRollout(
-            self._folder, slots, rank, frozenset(),
-            dtype=self._arguments.dtype, on_gpu=False, options=self._options(),
-        )  # fmt: skip
-        for slot, adapter in enumerate(self._adapters):
+    def push() -> None:
+        for slot, adapter in enumerate(adapters):
             rollout.push(slot, adapter)
-        return rollout
 
-    def _bare_vllm(self) -> Any:
-        return vllm_versions.make_llm({
-            "model": str(self._folder), "dtype": self._arguments.dtype,
-            "skip_tokenizer_init": True, **vllm_versions.engine_arguments(False), **self._options(),
-        })  # fmt: skip
-
-    def _options(self) -> dict[str, Any]:
-        longest = max(prompt + tokens for _, prompt, tokens in self._arguments.cases)
-        rows = max(rows for rows, _, _ in self._arguments.cases)
-        return {"max_model_len": longest, "max_num_seqs": rows}
+    push()
+    bare = vllm_versions.make_llm({
+        "model": str(folder), "dtype": "float32", "skip_tokenizer_init": True,
+        **vllm_versions.engine_arguments(False), **options,
+    })  # fmt: skip
+    return writers | {"vllm": by_rollout(rollout), "vllm base": by_bare_vllm(bare)}, push
 
 
 def by_rollout(rollout: Any) -> Writer:

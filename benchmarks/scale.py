@@ -21,14 +21,14 @@ from typing import Any
 
 import torch
 from counted import Counted
-from drawn import SHAPES
+from drawn import SHAPES, sample
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import throughput
-from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
+from azr_population.engines.engine import Hyperparameters
 from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
-from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
+from azr_population.engines.throughput import DEVICES, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.hosts.azr.fitting import find_fit
 from azr_population.weights.adapter import LoraSpec
@@ -154,17 +154,16 @@ def counted_update(
         for one, other in zip(shallow, deep, strict=True)
     )
     one_member = replace(load, slots=1)
-    rows = Rows(PIECES, a.prompt, a.response, 0)
+    estimated = throughput.update_seconds(one_member, PIECES, a.prompt, a.response, device)
     return {
         "counted": (flops / device.computed + beside / device.read) / PIECES,
-        "estimated": throughput.update_seconds(one_member, rows, device) / PIECES,
+        "estimated": estimated / PIECES,
     }
 
 
 def counted(layers: int, keep: int, a: argparse.Namespace) -> tuple[float, float]:
     """(products and sums, bytes of operators that multiply no matrices) of an update."""
-    prompt, answer = (1,) * a.prompt, (1,) * a.response
-    sample = TrainingSample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
+    row = sample(0, [1] * (a.prompt + a.response), a.prompt, 1.0)
     with Counted() as counting:
         torch.set_default_dtype(torch.bfloat16)
         model = Qwen2ForCausalLM(Qwen2Config(**SHAPES["7b"] | {"num_hidden_layers": layers})).eval()
@@ -173,10 +172,8 @@ def counted(layers: int, keep: int, a: argparse.Namespace) -> tuple[float, float
             lora_dtype="bfloat16", gradient_checkpointing=True, recompute_above_tokens=keep
         )
         learner = TorchLearner(model, Bank(model, LoraSpec(RANK, 64.0), 1), settings, parallel=True)
-        learner.update({0: [sample]}, {0: Hyperparameters(1e-5)})
-        found = counting.of(
-            lambda: learner.update({0: [sample] * PIECES}, {0: Hyperparameters(1e-5)})
-        )
+        learner.update({0: [row]}, {0: Hyperparameters(1e-5)})
+        found = counting.of(lambda: learner.update({0: [row] * PIECES}, {0: Hyperparameters(1e-5)}))
     return found["flops"], found["beside"]
 
 

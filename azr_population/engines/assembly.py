@@ -1,20 +1,28 @@
-"""Makes an engine of one process from its settings: base, members, learner, rollout, canary.
-
-Every host and command makes its engine here.
+"""The engine of one process, and how it is made from its settings: base, members, learner, rollout,
+canary. Every host and command makes its engine here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from azr_population.config.schema import ComputeConfig, LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
-from azr_population.engines.local import LocalEngine
+from azr_population.engines.engine import (
+    Engine,
+    Finished,
+    Hyperparameters,
+    Ids,
+    Rollout,
+    Sampling,
+    TrainingSample,
+    Updates,
+)
 from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import POLICY_LOSSES
 from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
@@ -24,7 +32,7 @@ from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.versions import installed
-from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.adapter import Adapter, LoraSpec
 
 IMPORTANCE_CAP = 2.0
 """Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
@@ -60,6 +68,74 @@ class EngineSettings:
 def lora_of(config: LoraConfig) -> LoraSpec:
     """The shape of every adapter."""
     return LoraSpec(config.rank, config.alpha, tuple(config.target_modules))
+
+
+class LocalEngine(Engine):
+    """An engine of a learner and a rollout that receives what the learner changes. With a canary
+    every pushed member is checked before the next token is sampled.
+
+    If the two have separate weights, the order of a step is: the rollout sleeps, the learner scores
+    and updates, the rollout wakes, changed members are pushed, the canary checks them, and only
+    then is the next token sampled. The learner never computes while the rollout is awake.
+    """
+
+    def __init__(
+        self, rollout: Rollout, learner: TorchLearner, canary: Canary | None = None
+    ) -> None:
+        self.rollout = rollout
+        self.learner = learner
+        self._canary = canary
+        self._unchecked: set[int] = set()
+
+    def stream(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[Sequence[Finished]]:
+        if self._canary and self._unchecked:
+            self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
+            self._unchecked.clear()
+        if prompts:
+            yield from self.rollout.stream(prompts, slots, sampling, seed, rows)
+
+    def update(
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
+    ) -> Updates:
+        with self.rollout.asleep():
+            updates = self.learner.update(samples, hyperparameters)
+        self.push([slot for slot, figures in updates.items() if figures["updates"]])
+        return updates
+
+    def log_probs(
+        self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        with self.rollout.asleep():
+            return self.learner.log_probs(prompts, responses, slots)
+
+    def read(self, slot: int) -> Adapter:
+        return self.learner.read(slot)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        self.learner.write(slot, adapter)
+        self.push([slot])
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.learner.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.learner.load_state_dict(state)
+        self.push(list(state["adapters"]))
+
+    def push(self, slots: Sequence[int]) -> None:
+        """Pushes these members from the learner to the rollout."""
+        for slot in slots:
+            self.rollout.push(slot, self.learner.read(slot))
+        self._unchecked.update(slots)
 
 
 def make_engine(
@@ -104,8 +180,7 @@ def assemble(
     bank = make_bank(model, settings.lora, generators)
     learning = settings.learner.model_copy(update={"importance_sampling_cap": cap})
     learner = TorchLearner(model, bank, learning, parallel)
-    on_gpu = settings.device.startswith("cuda")
-    stops = stop_ids(model, tokenizer)
+    stops, on_gpu = stop_ids(model, tokenizer), settings.device.startswith("cuda")
     served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
     rollout = kind.make(served, settings.rollout)
     if not kind.own_weights:

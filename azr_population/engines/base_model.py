@@ -203,25 +203,22 @@ def check_sample(
     file = Path(folder) / SAMPLE_FILE
     if not file.exists():
         return
+    import transformers
+
     sample = json.loads(file.read_text(encoding="utf-8"))
     text, ids = sample["text"], sample["token_ids"]
     encoded = tokenizer(text, add_special_tokens=False)["input_ids"]
-    if encoded != ids:
-        raise _refusal(
-            folder, f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
-        )
     decoded = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-    if decoded != text:
-        raise _refusal(folder, f"decodes its sample as {decoded!r}, not as {text!r}")
     off = float((_logprobs(model, ids) - torch.tensor(sample["logprobs"])).abs().mean())
-    if not off <= tolerance:
-        raise _refusal(folder, f"scores the tokens of its sample {off:.2f} nats off, on average")
-
-
-def _refusal(folder: str | Path, what: str) -> UserError:
-    import transformers
-
-    return UserError(
+    if encoded != ids:
+        what = f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
+    elif decoded != text:
+        what = f"decodes its sample as {decoded!r}, not as {text!r}"
+    elif not off <= tolerance:
+        what = f"scores the tokens of its sample {off:.2f} nats off, on average"
+    else:
+        return
+    raise UserError(
         f"base.path={folder}: with transformers {transformers.__version__} this base {what}; "
         "use a release that this package was tested with (constraints/), or remove the folder's "
         f"{SAMPLE_FILE} if you changed the base on purpose",

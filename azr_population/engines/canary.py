@@ -6,13 +6,15 @@ member continues one prompt, in one mixed batch with the bare base, and the lear
 tokens under each of its members: the member that was asked must give them the highest likelihood.
 """
 
+import math
 import sys
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from azr_population.engines.engine import NO_ADAPTER, Ids, Learner, Rollout, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Ids, Rollout, Sampling
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
 
@@ -43,7 +45,9 @@ class Canary:
         self._names = {NO_ADAPTER: "the bare base", **dict(enumerate(names))}
         self._dtype = dtype
 
-    def check(self, rollout: Rollout, learner: Learner, slots: Sequence[int]) -> dict[int, float]:
+    def check(
+        self, rollout: Rollout, learner: TorchLearner, slots: Sequence[int]
+    ) -> dict[int, float]:
         """The differences by slot, the bare base's beside them. Raises UserError: the learner's
         bare base or another of these members explains what a member wrote better than that member
         does, or the difference is NaN or beyond float32's tolerance; names the member and the
@@ -67,21 +71,35 @@ class Canary:
             off = {
                 other: (sampled - score).abs() for other, score in zip(members, scores, strict=True)
             }
-            differences[member] = float(off[member].mean())
+            difference = differences[member] = float(off[member].mean())
             best = min(members, key=lambda other: float(off[other].mean()))
+            allowed, reason = TOLERANCES[self._dtype], None
             if _is_better(off[best], off[member]):
-                raise self._refusal(
-                    member,
-                    differences[member],
+                reason = (
                     f"{self._names[best]} explains what it wrote better, to "
-                    f"{float(off[best].mean()):.4f}",
+                    f"{float(off[best].mean()):.4f}"
                 )
             # A comparison with NaN is false, so it must not read "more than".
-            if not differences[member] <= TOLERANCES[self._dtype]:
-                self._warn(member, differences[member])
+            elif not difference <= allowed:
+                if self._dtype == "float32" or math.isnan(difference):
+                    reason = f"{self._dtype} allows {allowed:g}"
+                else:
+                    print(
+                        f"azr-population: on the canary prompt the sampler's log-probabilities of "
+                        f"{self._names[member]} are {difference:.2f} nats a token from the "
+                        f"learner's (more than {allowed:g} is unusual in {self._dtype}); no other "
+                        "member explains them better",
+                        file=sys.stderr,
+                    )
+            if reason:
+                raise UserError(
+                    f"the sampler does not serve {self._names[member]} as the learner holds it: "
+                    f"on the canary prompt their log-probabilities are {difference:.4f} nats a "
+                    f"token apart, and {reason}; resume continues from the last checkpoint"
+                )
         return differences
 
-    def self_test(self, rollout: Rollout, learner: Learner, slots: int) -> None:
+    def self_test(self, rollout: Rollout, learner: TorchLearner, slots: int) -> None:
         """`check` with adapters that change much, before a run: fresh ones change nothing, and
         nothing could be seen to be wrong with them. The learner's members stay as they are. Raises
         UserError: as `check`."""
@@ -97,25 +115,6 @@ class Canary:
                 learner.write(slot, member)
         for slot, member in enumerate(members):
             rollout.push(slot, member)
-
-    def _warn(self, slot: int, difference: float) -> None:
-        """Of a difference that rounding should not make; UserError where it cannot."""
-        allowed = TOLERANCES[self._dtype]
-        if self._dtype == "float32" or difference != difference:
-            raise self._refusal(slot, difference, f"{self._dtype} allows {allowed:g}")
-        print(
-            f"azr-population: on the canary prompt the sampler's log-probabilities of "
-            f"{self._names[slot]} are {difference:.2f} nats a token from the learner's (more than "
-            f"{allowed:g} is unusual in {self._dtype}); no other member explains them better",
-            file=sys.stderr,
-        )
-
-    def _refusal(self, slot: int, difference: float, reason: str) -> UserError:
-        return UserError(
-            f"the sampler does not serve {self._names[slot]} as the learner holds it: on the "
-            f"canary prompt their log-probabilities are {difference:.4f} nats a token apart, and "
-            f"{reason}; resume continues from the last checkpoint"
-        )
 
 
 def _is_better(other: Tensor, member: Tensor) -> bool:

@@ -1,15 +1,16 @@
 """The interfaces between self-play and the code that runs the model, on token ids.
 
-A **rollout** samples, a **learner** trains; an **engine** is both and keeps them in sync. Members
-are addressed by their slot. Only `text.py` handles text.
+A **rollout** samples, a **learner** trains (`TorchLearner`); an **engine** is both and keeps them
+in sync. Members are addressed by their slot. Only `text.py` handles text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from itertools import chain
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -38,7 +39,7 @@ class Sampling:
     n: int = 1
 
     def limits(self, prompts: int) -> list[int]:
-        """The limit of each of `count` prompts."""
+        """The limit of each of so many prompts."""
         if isinstance(self.max_new_tokens, int):
             return [self.max_new_tokens] * prompts
         if len(self.max_new_tokens) != prompts:
@@ -111,40 +112,12 @@ Updates = dict[int, dict[str, float]]
 """The metrics of an update by slot."""
 
 
-class Sampler(Protocol):
-    """Samples completions of many members in one batch."""
-
-    def generate(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> list[list[Completion]]:
-        """`sampling.n` completions of each prompt, by the member in the same place; in order.
-
-        A row's random numbers depend on (`seed`, its number) and not on other rows. Rows are
-        numbered in order, or by `rows` if they are part of a larger call.
-        """
-        ...
-
-
 Finished = tuple[int, list[Completion]]
 """A row's place in its call, and the completions of its prompt."""
 
 
-def in_order(finished: Iterable[Sequence[Finished]], prompts: int) -> list[list[Completion]]:
-    """What `Rollout.stream` yields, by the place of the rows."""
-    groups: list[list[Completion]] = [[] for _ in range(prompts)]
-    for rows in finished:
-        for row, group in rows:
-            groups[row] = group
-    return groups
-
-
-class StreamingSampler:
-    """A `Sampler` that yields rows as they end; `generate` collects them."""
+class Sampler:
+    """Samples completions of many members in one batch. A subclass has `stream`."""
 
     def stream(
         self,
@@ -154,7 +127,11 @@ class StreamingSampler:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[Sequence[Finished]]:
-        """See `Rollout`."""
+        """`sampling.n` completions of each prompt, by the member in the same place, as rows end.
+
+        A row's random numbers depend on (`seed`, its number) and not on other rows. Rows are
+        numbered in order, or by `rows` if they are part of a larger call.
+        """
         raise NotImplementedError
 
     def generate(
@@ -165,35 +142,31 @@ class StreamingSampler:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """See `Sampler`."""
-        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
+        """As `stream`, when all rows have ended, in the order of the prompts."""
+        groups = dict(chain.from_iterable(self.stream(prompts, slots, sampling, seed, rows)))
+        return [groups[row] for row in range(len(prompts))]
 
 
-class Rollout(Sampler, Protocol):
-    """A sampler that receives the members' weights.
+class Rollout(Sampler):
+    """A sampler that receives the members' weights. A subclass has `stream` and `push`."""
 
-    It may have a method `stream`, with the arguments of `generate`, that yields lists of `Finished`
-    as rows end; of one that has none, all rows end together.
-    """
-
-    longest: int | None
+    longest: int | None = None
     """Most tokens of a prompt and its completion together; None if only the base limits it."""
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """Sets the slot's member to `adapter` from the next `generate` on."""
-        ...
+        raise NotImplementedError
 
     def asleep(self) -> AbstractContextManager[None]:
         """Inside the block nothing is sampled, and the learner may use the rollout's memory."""
-        ...
+        return nullcontext()
 
     def close(self) -> None:
         """Frees its resources; it cannot generate afterwards."""
-        ...
 
 
-class Learner(Protocol):
-    """Holds the members' weights and trains them."""
+class Engine(Sampler):
+    """A learner and a sampler that always samples from the learner's newest weights."""
 
     def update(
         self,
@@ -201,31 +174,27 @@ class Learner(Protocol):
         hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
         """One policy-gradient step per slot on its own samples; metrics per slot."""
-        ...
+        raise NotImplementedError
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """For each row the log-probability (temperature 1) and the entropy of each response token,
         in nats; float32 on the CPU."""
-        ...
+        raise NotImplementedError
 
     def read(self, slot: int) -> Adapter:
         """A copy of the member's factors."""
-        ...
+        raise NotImplementedError
 
     def write(self, slot: int, adapter: Adapter) -> None:
         """Replaces the member's factors and resets its optimizer."""
-        ...
+        raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a checkpoint needs: `adapters` and `optimizers`, both by slot."""
-        ...
+        raise NotImplementedError
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of `state_dict`."""
-        ...
-
-
-class Engine(Learner, Sampler, Protocol):
-    """A learner and a rollout that always samples from the learner's newest weights."""
+        raise NotImplementedError

@@ -1,57 +1,47 @@
 """Micro-batches: which rows go through the model together and on which rank, and their layout.
 
 By default each sample of an update has a row, padded on the right. If the base allows it
-(`shared_prefix.py`), the completions of one prompt follow it in a unit, and a row has several
-units, so that a prompt is computed once and there is little padding:
+(`shared_prefix.py`), the completions of one prompt follow it in a group, and a row has several
+groups, so that a prompt is computed once and there is little padding:
 
     prompt without its last token | its last token, completion | its last token, completion | ...
 
 A completion attends to its prompt and itself, at the same positions as in a separate row.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from azr_population.engines.engine import NO_ADAPTER, Ids, TrainingSample
+from azr_population.engines.engine import NO_ADAPTER, Completion, Ids, TrainingSample
+
+PromptGroup = Sequence[TrainingSample]
+"""Samples of one prompt, which stand behind it once."""
 
 _WIDTH = 96
-"""Tokens of a row that takes several units: attention costs more in longer ones, padding is more
+"""Tokens of a row that takes several groups: attention costs more in longer ones, padding is more
 in shorter ones."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Rows that go through the model at once; shapes [rows, width] where no other is given."""
+    """Rows that go through the model at once."""
 
     input_ids: Tensor
+    """[rows, width], padded on the right."""
     mask: Tensor
-    """0 for padding; or bool [rows, 1, width, width]: whether a token (third) sees another."""
+    """[rows, width], 0 for padding; or bool [rows, 1, width, width]: whether a token (third) sees
+    another."""
     completion: Tensor
-    """True where `input_ids` is a token of a completion."""
+    """bool [rows, width]: whether `input_ids` is a token of a completion."""
     old_logprobs: Tensor
+    """Of the completions' tokens, row by row, by the sampler; `advantages` likewise."""
     advantages: Tensor
     positions: Tensor | None = None
-    """None: a row's tokens count from its start."""
-
-
-@dataclass(frozen=True)
-class PromptGroup:
-    """Samples of one prompt, which stand behind it once."""
-
-    samples: tuple[TrainingSample, ...]
-
-    @property
-    def prompt(self) -> Ids:
-        """Of all its samples."""
-        return self.samples[0].completion.prompt_ids
-
-    @property
-    def tokens(self) -> int:
-        """As it is laid out."""
-        return len(self.prompt) - 1 + sum(map(_own_tokens, self.samples))
+    """[rows, width]; None: a row's tokens count from its start."""
 
 
 def length(sample: TrainingSample) -> int:
@@ -59,117 +49,130 @@ def length(sample: TrainingSample) -> int:
     return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
 
 
-def pieces(
-    samples: Sequence[TrainingSample], max_tokens: int, share: bool = False
-) -> Iterator[list[PromptGroup]]:
-    """Units of like size together, at most `max_tokens` (at least one unit): with padding where
-    nothing is shared, without what little there is of it where prompts are.
-
-    Some of these pieces, put together and cut again, give the same pieces.
-    """
-    if share:
-        units = sorted(_units(samples, max_tokens), key=lambda unit: (unit.tokens, unit.prompt))
-    else:
-        units = [PromptGroup((sample,)) for sample in sorted(samples, key=length)]
-    piece: list[PromptGroup] = []
-    taken = 0
-    for unit in units:
-        taken = taken + unit.tokens if share else (len(piece) + 1) * unit.tokens
-        if piece and taken > max_tokens:
-            yield piece
-            piece, taken = [], unit.tokens
-        piece.append(unit)
-    if piece:
-        yield piece
-
-
-def collate(piece: Sequence[PromptGroup], device: torch.device, share: bool = False) -> MicroBatch:
-    """The piece as a batch; with `share` several units in a row."""
-    rows = _rows(piece) if share else [[unit] for unit in piece]
-    shape = (len(rows), max(sum(unit.tokens for unit in row) for row in rows))
-    input_ids = torch.zeros(shape, dtype=torch.long)
-    completion = torch.zeros(shape, dtype=torch.bool)
-    old_logprobs, advantages = torch.zeros(shape), torch.zeros(shape)
-    positions = torch.zeros(shape, dtype=torch.long)
-    # Of each token the segment that it is in, and the one that this one stands behind.
-    segment = torch.zeros(shape, dtype=torch.long)
-    before = torch.zeros(shape, dtype=torch.long)
-    for row, units in enumerate(rows):
-        end, segments = 0, 0
-        for unit in units:
-            shared = len(unit.prompt) - 1
-            start, end = end, end + shared
-            segments += 1
-            root = segments
-            input_ids[row, start:end] = torch.tensor(unit.prompt[:-1], dtype=torch.long)
-            positions[row, start:end] = torch.arange(shared)
-            segment[row, start:end] = before[row, start:end] = root
-            for sample in unit.samples:
-                start, end = end, end + _own_tokens(sample)
-                segments += 1
-                done = sample.completion
-                input_ids[row, start:end] = torch.tensor([unit.prompt[-1], *done.token_ids])
-                positions[row, start:end] = torch.arange(shared, shared + end - start)
-                segment[row, start:end], before[row, start:end] = segments, root
-                completion[row, start + 1 : end] = True
-                old_logprobs[row, start + 1 : end] = torch.tensor(done.logprobs)
-                advantages[row, start + 1 : end] = sample.advantage
-    mask = _sees(segment, before) if share else (segment > 0).long()
-    tensors = (input_ids, mask, completion, old_logprobs, advantages)
-    placed = MicroBatch(*(tensor.to(device) for tensor in tensors))
-    return replace(placed, positions=positions.to(device)) if share else placed
-
-
-def nothing(device: torch.device) -> MicroBatch:
-    """A batch to compute along with other ranks' last ones; nothing is learned from it."""
-    ids = torch.zeros(1, 2, dtype=torch.long)
-    completion = torch.tensor([[False, True]])
-    tensors = (ids, torch.ones_like(ids), completion, torch.zeros(1, 2), torch.zeros(1, 2))
-    return MicroBatch(*(tensor.to(device) for tensor in tensors))
+def tokens_of(group: PromptGroup) -> int:
+    """Tokens of a group as it is laid out."""
+    return len(group[0].completion.prompt_ids) - 1 + sum(map(_own_tokens, group))
 
 
 def _own_tokens(sample: TrainingSample) -> int:
     return 1 + len(sample.completion.token_ids)
 
 
-def _units(samples: Sequence[TrainingSample], max_tokens: int) -> Iterator[PromptGroup]:
-    """The samples by prompt, cut where a unit would have more than `max_tokens`, or be so much
+def runs(count: int, fits: Callable[[int, int], bool]) -> Iterator[slice]:
+    """`count` things cut into runs of neighbours, each as long as `fits(start, end)` says; what
+    does not fit alone is a run too."""
+    start = 0
+    for end in range(2, count + 1):
+        if not fits(start, end):
+            yield slice(start, end - 1)
+            start = end - 1
+    if count:
+        yield slice(start, count)
+
+
+def pieces(
+    samples: Sequence[TrainingSample], max_tokens: int, share: bool = False
+) -> Iterator[list[PromptGroup]]:
+    """Groups of like size together, at most `max_tokens` (at least one group): with padding where
+    nothing is shared, without what little there is of it where prompts are.
+
+    Some of these pieces, put together and cut again, give the same pieces.
+    """
+    groups: list[PromptGroup] = [[sample] for sample in sorted(samples, key=length)]
+    if share:
+        groups = sorted(
+            _prompt_groups(samples, max_tokens),
+            key=lambda group: (tokens_of(group), group[0].completion.prompt_ids),
+        )
+    sizes = list(map(tokens_of, groups))
+
+    def fits(start: int, end: int) -> bool:
+        tokens = sum(sizes[start:end]) if share else (end - start) * sizes[end - 1]
+        return tokens <= max_tokens
+
+    for run in runs(len(groups), fits):
+        yield groups[run]
+
+
+def _prompt_groups(samples: Sequence[TrainingSample], max_tokens: int) -> Iterator[PromptGroup]:
+    """The samples by prompt, cut where a group would have more than `max_tokens`, or be so much
     longer than its prompt that what attention costs more exceeds what is shared."""
-    groups: dict[Ids, list[TrainingSample]] = {}
+    by_prompt: dict[Ids, list[TrainingSample]] = {}
     # Ties by content, so that what was cut before is cut alike again.
     for sample in sorted(samples, key=lambda each: (_own_tokens(each), each.completion.token_ids)):
-        groups.setdefault(sample.completion.prompt_ids, []).append(sample)
-    for prompt, group in groups.items():
+        by_prompt.setdefault(sample.completion.prompt_ids, []).append(sample)
+    for prompt, copies in by_prompt.items():
         most = min(max_tokens, max(_WIDTH, 3 * len(prompt)))
-        start, tokens = 0, len(prompt) - 1
-        for number, sample in enumerate(group):
-            if number > start and tokens + _own_tokens(sample) > most:
-                yield PromptGroup(tuple(group[start:number]))
-                start, tokens = number, len(prompt) - 1
-            tokens += _own_tokens(sample)
-        yield PromptGroup(tuple(group[start:]))
+        group: list[TrainingSample] = []
+        for sample in copies:
+            if group and tokens_of([*group, sample]) > most:
+                yield group
+                group = []
+            group.append(sample)
+        yield group
+
+
+def collate(piece: Sequence[PromptGroup], device: torch.device, share: bool = False) -> MicroBatch:
+    """The piece as a batch; with `share` several groups in a row, each behind its prompt."""
+    rows = _rows(piece) if share else [[group] for group in piece]
+    laid_out: list[Tensor] = []
+    old_logprobs: list[float] = []
+    advantages: list[float] = []
+    for groups in rows:
+        # Of each token: id, position, its segment, the segment before that, is it a completion's?
+        tokens: list[tuple[int, int, int, int, bool]] = []
+        segment = 0
+        for group in groups:
+            *prompt, last = group[0].completion.prompt_ids
+            segment += 1
+            root = segment
+            tokens += [(token, place, root, root, False) for place, token in enumerate(prompt)]
+            for sample in group:
+                segment += 1
+                done, start = sample.completion, len(prompt)
+                tokens += [
+                    (token, start + place, segment, root, place > 0)
+                    for place, token in enumerate((last, *done.token_ids))
+                ]
+                old_logprobs += done.logprobs
+                advantages += [sample.advantage] * len(done.token_ids)
+        laid_out.append(torch.tensor(tokens))
+    padded = pad_sequence(laid_out, batch_first=True).permute(2, 0, 1).contiguous().to(device)
+    input_ids, positions, segments, roots, completion = padded
+    mask = (segments > 0).long()
+    if share:
+        # A token sees its own segment and the one before, up to itself.
+        asks, asked = segments[:, :, None], segments[:, None, :]
+        mask = ((asks == asked) | (roots[:, :, None] == asked)).tril().unsqueeze(1)
+    return MicroBatch(
+        input_ids,
+        mask,
+        completion.bool(),
+        torch.tensor(old_logprobs, dtype=torch.float32, device=device),
+        torch.tensor(advantages, dtype=torch.float32, device=device),
+        positions if share else None,
+    )
+
+
+def nothing(device: torch.device) -> MicroBatch:
+    """A batch to compute along with other ranks' last ones; nothing is learned from it."""
+    return collate([[TrainingSample(Completion(0, (0,), (0,), (0.0,), True), 0.0)]], device)
 
 
 def _rows(piece: Sequence[PromptGroup]) -> list[list[PromptGroup]]:
-    """The units in rows of `_WIDTH` tokens or the longest one's; each in the first with room."""
-    width = max(_WIDTH, *(unit.tokens for unit in piece))
+    """The groups in rows of `_WIDTH` tokens or the longest one's; each in the first with room."""
+    width = max(_WIDTH, *map(tokens_of, piece))
     rows: list[list[PromptGroup]] = []
     room: list[int] = []
-    for unit in sorted(piece, key=lambda unit: -unit.tokens):
-        row = next((i for i, left in enumerate(room) if left >= unit.tokens), len(rows))
+    for group in sorted(piece, key=tokens_of, reverse=True):
+        tokens = tokens_of(group)
+        row = next((i for i, left in enumerate(room) if left >= tokens), len(rows))
         if row == len(rows):
             rows.append([])
             room.append(width)
-        rows[row].append(unit)
-        room[row] -= unit.tokens
+        rows[row].append(group)
+        room[row] -= tokens
     return rows
-
-
-def _sees(segment: Tensor, before: Tensor) -> Tensor:
-    """[rows, 1, width, width]: a token sees its own segment and the one before, up to itself."""
-    asks, asked = segment[:, :, None], segment[:, None, :]
-    seen = (asks == asked) | (before[:, :, None] == asked)
-    return seen.tril().unsqueeze(1)
 
 
 def slot_batches(
@@ -182,17 +185,16 @@ def slot_batches(
     `max_rows` rows; a row that is longer by itself goes alone. Rows of the bare base are never
     beside a member's.
     """
-    batch: list[int] = []
-    longest = 0
-    for row in sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row])):
-        longest = max(longest, lengths[row])
-        full = len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens
-        if batch and (full or (slots[batch[-1]] == NO_ADAPTER) != (slots[row] == NO_ADAPTER)):
-            yield batch
-            batch, longest = [], lengths[row]
-        batch.append(row)
-    if batch:
-        yield batch
+    rows = sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row]))
+    sizes, bare = [lengths[row] for row in rows], [slots[row] == NO_ADAPTER for row in rows]
+
+    def fits(start: int, end: int) -> bool:
+        count = end - start
+        few = count * max(sizes[start:end]) <= max_tokens and count <= (max_rows or count)
+        return few and bare[start] == bare[end - 1]
+
+    for run in runs(len(rows), fits):
+        yield rows[run]
 
 
 def partition_rows(

@@ -20,14 +20,8 @@ from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.registry import Registry
 
-METRICS = ("loss", "entropy", "approx_kl", "clip_frac")
-"""What `policy_loss` reports, as sums over tokens."""
-
 _ROUNDING = 1e-4
 """Nats by which log-probabilities in float32 differ when nothing but a batch's shape does."""
-
-_SAMPLER = ("mismatch_kl", "is_clip_frac", "weight", "weight_squared")
-
 
 PolicyLoss = Callable[[Tensor, Tensor, float], Tensor]
 """(ratio to the sampling policy, advantage, clip ratio) -> loss, one number per token."""
@@ -58,22 +52,12 @@ def policy_loss(
     the reference policy of `kl_loss_coef`. Log-probabilities are those at `temperature`, as the
     batch has the sampler's.
     """
-    # Logits only from the first completion token on.
-    columns = torch.arange(
-        int(batch.completion.any(dim=0).nonzero()[0]) - 1,
-        batch.input_ids.shape[1] - 1,
-        device=batch.input_ids.device,
-    )
-    chosen = batch.completion[:, columns + 1]
-    asked = (model, batch.input_ids, batch.mask, columns, chosen, batch.positions, temperature)
     reference = None
     if kl_loss_coef:
         with torch.no_grad(), without_adapters:
-            reference, _ = token_log_probs(*asked)
-    logprobs, entropies = token_log_probs(*asked)
-    old = batch.old_logprobs[:, columns + 1][chosen]
-    advantages = batch.advantages[:, columns + 1][chosen]
-
+            reference, _ = token_log_probs(model, batch, temperature)
+    logprobs, entropies = token_log_probs(model, batch, temperature)
+    old = batch.old_logprobs
     weights, corrections = torch.ones_like(old), dict[str, float]()
     if cap:
         weights, corrections = _importance(logprobs.detach() - old, cap)
@@ -82,7 +66,7 @@ def policy_loss(
     old = torch.where((logprobs.detach() - old).abs() < _ROUNDING, logprobs.detach(), old)
     log_ratio = logprobs - old
     ratio = log_ratio.exp()
-    loss = (weights * token_loss(ratio, advantages, clip_ratio)).sum()
+    loss = (weights * token_loss(ratio, batch.advantages, clip_ratio)).sum()
     if reference is not None:
         divergence = low_var_kl(logprobs, reference).sum()
         loss = loss + kl_loss_coef * divergence
@@ -104,11 +88,6 @@ def low_var_kl(logprobs: Tensor, reference: Tensor) -> Tensor:
     are clamped to 20 and estimates to 10."""
     log_ratio = (reference - logprobs).clamp(-20, 20)
     return (log_ratio.exp() - 1 - log_ratio).clamp(max=10)
-
-
-def metric_names(cap: float, kl_loss_coef: float = 0.0) -> tuple[str, ...]:
-    """The metrics that `policy_loss` reports with this cap and coefficient."""
-    return (*METRICS, *(_SAMPLER if cap else ()), *(("kl_loss",) if kl_loss_coef else ()))
 
 
 def finish_metrics(means: dict[str, float]) -> dict[str, float]:

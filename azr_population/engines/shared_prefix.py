@@ -3,29 +3,22 @@
 While they are sampled, they attend to one copy of its keys and values (`SharedPrefix`); in an
 update it stands once before them (`micro_batches.py`). Without the one a step of the nano base
 takes 15% longer, without the other 12%. On a CPU only, where that is most of a new token's cost,
-and for bases whose layers all attend to all of the past.
+and for bases whose layers all attend to all of the past (`torch_rollout.shares_prompts`).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.engines.micro_batches import PromptGroup, collate
 from azr_population.engines.sharding import is_shared_out
 
 _NAME = "azr_population_sdpa"
 
-_TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
-"""Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""
-
 _current: ContextVar["SharedPrefix | None"] = ContextVar("shared_prefix", default=None)
-_tried: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def use_shared_attention(model: Any) -> None:
@@ -118,71 +111,16 @@ class SharedPrefix:
         return product if self._places is None else product[self._places]
 
 
-def shares_prompts(model: Any) -> bool:
-    """Whether it does; a base is tried on a few tokens when it is first asked for."""
-    if model not in _tried:
-        _tried[model] = (
-            getattr(model.config, "_attn_implementation", None) == _NAME
-            # Its weights can be gathered for passes that all ranks make, and not in this mode.
-            and not is_shared_out(model)
-            and _attends_to_all(model.config.get_text_config())
-            and _agrees(model)
-        )
-    return _tried[model]
-
-
-def _attends_to_all(config: Any) -> bool:
-    """Whether every layer attends to all that came before."""
+def attends_to_all(model: Any) -> bool:
+    """Whether a model attends by `SharedPrefix`, every layer to all that came before."""
+    config = model.config.get_text_config()
     if kinds := getattr(config, "layer_types", None):
-        return set(kinds) == {"full_attention"}
-    return getattr(config, "sliding_window", None) is None
-
-
-@torch.inference_mode()
-def _agrees(model: Any) -> bool:
-    """Whether completions that share a prompt get the log-probabilities that they get alone."""
-    from transformers import DynamicCache
-
-    weight = next(model.parameters())
-    ids = torch.arange(5, 17) % model.config.get_text_config().vocab_size
-    prompt, answers = ids[:6].to(weight.device), ids[6:].view(2, 3).to(weight.device)
-    rows = torch.cat([prompt.expand(2, -1), answers], dim=1)
-    alone = _log_probs(model, input_ids=rows)[:, 5:]
-
-    samples = tuple(
-        TrainingSample(Completion(0, tuple(prompt.tolist()), tuple(answer), (0.0,) * 3, True), 1.0)
-        for answer in answers.tolist()
+        whole = set(kinds) == {"full_attention"}
+    else:
+        whole = getattr(config, "sliding_window", None) is None
+    # A sharded base's weights can be gathered for passes that all ranks make, and not to try it.
+    return (
+        whole
+        and getattr(model.config, "_attn_implementation", None) == _NAME
+        and not is_shared_out(model)
     )
-    batch = collate([PromptGroup(samples)], weight.device, share=True)
-    laid_out = _log_probs(
-        model,
-        input_ids=batch.input_ids,
-        attention_mask=batch.mask,
-        position_ids=batch.positions,
-    )
-    together = laid_out[0, 5:].view(2, 4, -1)
-
-    prompts, cache = DynamicCache(), DynamicCache()
-    first = _log_probs(model, input_ids=prompt[None], past_key_values=prompts, use_cache=True)
-    prefix = SharedPrefix(prompts, torch.ones_like(prompt[None]), 2)
-    sampled = [first[:, -1].expand(2, -1)]
-    for column in range(3):
-        with prefix.attended():
-            logprobs = _log_probs(
-                model,
-                input_ids=answers[:, column, None],
-                position_ids=torch.full_like(answers[:, :1], 6 + column),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        sampled.append(logprobs[:, -1])
-    off = max(
-        float((other - alone).abs().max()) for other in (together, torch.stack(sampled, dim=1))
-    )
-    # NaN is no agreement.
-    return off <= _TOLERANCE[weight.dtype]
-
-
-def _log_probs(model: Any, **arguments: Any) -> Tensor:
-    logits: Tensor = model(**arguments).logits
-    return torch.log_softmax(logits.float(), dim=-1)

@@ -6,7 +6,7 @@ in place of logits: piece by piece, and each piece's gradient by the hidden stat
 beside it (the base is frozen, so there is no other). No pass is made twice.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,9 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from azr_population.engines.engine import Ids
-from azr_population.engines.micro_batches import slot_batches
-from azr_population.weights.bank import Bank
+from azr_population.engines.micro_batches import MicroBatch
 
 NUMBERS = 1 << 27
 """Logits at once. What is made of them takes 14 bytes each at the peak in bfloat16: 1.9 GB."""
@@ -26,39 +24,25 @@ _AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
 
 
 def token_log_probs(
-    model: nn.Module,
-    input_ids: Tensor,
-    mask: Tensor,
-    columns: Tensor,
-    scored: Tensor,
-    positions: Tensor | None = None,
-    temperature: float = 1.0,
+    model: nn.Module, batch: MicroBatch, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """The log-probability of `input_ids[row, column + 1]`, given what stands before it, wherever
-    `wanted[row, i]` is true for `columns[i]`; and the entropy there (without gradients), in nats.
-
-    Args:
-        model: a causal LM whose weights are frozen.
-        input_ids: [rows, width], padded on the right; `mask` likewise, 0 for padding, or bool
-            [rows, 1, width, width]: which token sees which.
-        columns: long, ascending, at most width - 2.
-        wanted: bool [rows, len(columns)].
-        positions: [rows, width]; None: each row counts from its start.
-        temperature: by which logits are divided first.
-
-    Returns:
-        Two float32 tensors [number wanted], row by row.
-    """
-    targets = input_ids[:, columns + 1][scored]
+    """The log-probability of each completion's token of the batch, given what stands before it, by
+    a causal LM whose weights are frozen, and the entropy there (without gradients), in nats: two
+    float32 tensors [tokens], row by row. Logits are divided by `temperature` first."""
+    # Logits only from the first completion token on.
+    first, width = int(batch.completion.any(dim=0).nonzero()[0]), batch.input_ids.shape[1]
+    columns = torch.arange(first - 1, width - 1, device=batch.input_ids.device)
+    scored = batch.completion[:, columns + 1]
+    targets = batch.input_ids[:, columns + 1][scored]
     head = _head(model)
     arguments = {
-        "input_ids": input_ids,
-        "attention_mask": mask,
+        "input_ids": batch.input_ids,
+        "attention_mask": batch.mask,
         "use_cache": False,
         "logits_to_keep": columns,
     }
-    if positions is not None:
-        arguments["position_ids"] = positions
+    if batch.positions is not None:
+        arguments["position_ids"] = batch.positions
     if head is None or scored.numel() * head.out_features <= NUMBERS:
         logits = model(**arguments).logits[scored].float()
         every = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
@@ -87,7 +71,7 @@ def _head(model: nn.Module) -> nn.Linear | None:
 def _answering(
     head: nn.Linear, scored: Tensor, targets: Tensor, temperature: float
 ) -> Iterator[None]:
-    """Inside, the head returns [2, wanted]: log-probabilities of `targets`, and entropies."""
+    """Inside, the head returns [2, tokens]: log-probabilities of `targets`, and entropies."""
     pieces = max(1, NUMBERS // head.out_features)
 
     def forward(hidden: Tensor) -> Tensor:
@@ -146,57 +130,3 @@ class _Scored(torch.autograd.Function):
         (slopes,) = context.saved_tensors
         by_hidden = (gradients[0].unsqueeze(1) * slopes).to(slopes.dtype)
         return by_hidden, None, None, None, None, None
-
-
-@torch.no_grad()
-def log_probs(
-    model: nn.Module,
-    bank: Bank,
-    prompts: Sequence[Ids],
-    responses: Sequence[Ids],
-    slots: Sequence[int],
-    max_tokens: int,
-    dtype: torch.dtype | None = None,
-    passes: Callable[[int], int] = lambda count: count,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """See `Learner`. At most `max_tokens` with padding go through the model at once, but at least
-    one row. `dtype` is that of the adapters' products (`Bank.adapters_active`); `passes` says how
-    often the model has to run where there are so many batches here."""
-    device = next(model.parameters()).device
-    chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
-    entropies: list[Tensor] = [torch.empty(0)] * len(prompts)
-    answered = [i for i in range(len(prompts)) if responses[i]]
-    batches = list(
-        slot_batches(
-            [len(prompts[i]) + len(responses[i]) for i in answered],
-            [slots[i] for i in answered],
-            max_tokens,
-        )
-    )
-    # Asked before the first: where a base is shared out, ranks talk to each other in every pass.
-    more = passes(len(batches)) - len(batches)
-    for places in batches:
-        rows = [answered[place] for place in places]
-        width = max(len(prompts[i]) + len(responses[i]) for i in rows)
-        input_ids = torch.zeros(len(rows), width, dtype=torch.long)
-        mask = torch.zeros(len(rows), width, dtype=torch.long)
-        for place, i in enumerate(rows):
-            ids = [*prompts[i], *responses[i]]
-            input_ids[place, : len(ids)] = torch.tensor(ids)
-            mask[place, : len(ids)] = 1
-        first = min(len(prompts[i]) for i in rows) - 1
-        columns = torch.arange(first, width - 1)
-        starts = torch.tensor([[len(prompts[i]) - 1] for i in rows])
-        ends = starts + torch.tensor([[len(responses[i])] for i in rows])
-        scored = (columns >= starts) & (columns < ends)
-        with bank.adapters_active(torch.tensor([slots[i] for i in rows], device=device), dtype):
-            both = token_log_probs(
-                model, input_ids.to(device), mask.to(device), columns.to(device), scored.to(device)
-            )
-        lengths = [len(responses[i]) for i in rows]
-        for into, flat in zip((chosen, entropies), both, strict=True):
-            for i, values in zip(rows, flat.cpu().split(lengths), strict=True):
-                into[i] = values
-    for _ in range(more):
-        model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=device), use_cache=False)
-    return chosen, entropies

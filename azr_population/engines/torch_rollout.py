@@ -2,21 +2,35 @@
 `decoding.decode` on batches that fit the memory."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Completion, Finished, Ids, Sampling, StreamingSampler
-from azr_population.engines.micro_batches import slot_batches
-from azr_population.engines.shared_prefix import use_shared_attention
+from azr_population.engines.engine import (
+    NO_ADAPTER,
+    Finished,
+    Ids,
+    Rollout,
+    Sampling,
+    TrainingSample,
+)
+from azr_population.engines.micro_batches import collate, slot_batches
+from azr_population.engines.shared_prefix import attends_to_all, use_shared_attention
+from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
 
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""
+
+_TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
+"""Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""
+
+_tried: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Generator]) -> Bank:
@@ -29,10 +43,36 @@ def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Gener
     return bank
 
 
-class TorchRollout(StreamingSampler):
-    """Samples from a bank, which may be the learner's own; `stop_ids` end a completion."""
+def shares_prompts(model: Any, bank: Bank) -> bool:
+    """Whether completions of one prompt can share its computation (`shared_prefix.py`). A base is
+    tried on a few tokens when it is first asked for."""
+    if model not in _tried:
+        _tried[model] = attends_to_all(model) and _agrees(model, bank)
+    return _tried[model]
 
-    longest: int | None = None
+
+@torch.inference_mode()
+def _agrees(model: Any, bank: Bank) -> bool:
+    """Whether completions that share a prompt get the log-probabilities that they get alone."""
+    weight, vocabulary = next(model.parameters()), model.config.get_text_config().vocab_size
+    prompt, uniforms = [i % vocabulary for i in range(5, 11)], torch.arange(1, 7).view(2, 3) / 7
+    (group,) = decode(
+        model, bank, [prompt], [NO_ADAPTER], Sampling(3, n=2), frozenset(), uniforms, share=True
+    )
+    samples = [TrainingSample(done, 1.0) for done in group]
+    alone, _ = token_log_probs(model, collate([[each] for each in samples], weight.device))
+    together = collate([samples], weight.device, share=True)
+    sampled = together.old_logprobs
+    off = max(
+        float((scores - alone).abs().max())
+        for scores in (sampled, token_log_probs(model, together)[0])
+    )
+    # NaN is no agreement.
+    return off <= _TOLERANCE[weight.dtype]
+
+
+class TorchRollout(Rollout):
+    """Samples from a bank, which may be the learner's own; `stop_ids` end a completion."""
 
     def __init__(
         self,
@@ -48,7 +88,7 @@ class TorchRollout(StreamingSampler):
         self.stop_ids = stop_ids
         self._rows = rows
         self._tokens = tokens
-        self._share_prompts = share_prefix
+        self._share_prefix = share_prefix
 
     def stream(
         self,
@@ -58,53 +98,29 @@ class TorchRollout(StreamingSampler):
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
-        """See `Rollout`; the rows of a batch end together. On one machine's CPU the same call gives
+        """See `Sampler`; the rows of a batch end together. On one machine's CPU the same call gives
         the same bits."""
         numbers = rows if rows is not None else range(len(prompts))
-        limits = sampling.limits(len(prompts))
-        for batch in slot_batches(
-            [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)],
-            slots,
-            self._tokens // sampling.n,
-            max(1, self._rows // sampling.n),
-        ):
+        limits, n = sampling.limits(len(prompts)), sampling.n
+        lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
+        share = self._share_prefix and n > 1 and shares_prompts(self.model, self.bank)
+        for batch in slot_batches(lengths, slots, self._tokens // n, max(1, self._rows // n)):
             longest = max(limits[row] for row in batch)
-            decoded = decode(
+            groups = decode(
                 self.model,
                 self.bank,
                 [prompts[row] for row in batch],
                 [slots[row] for row in batch],
-                [limits[row] for row in batch],
                 sampling.of_rows(batch, len(prompts)),
                 self.stop_ids,
-                _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
-                self._share_prompts,
+                _uniforms(seed, [numbers[row] for row in batch], n, longest),
+                share,
             )
-            completions = [
-                [
-                    Completion(
-                        slot=slots[row],
-                        prompt_ids=tuple(prompts[row]),
-                        token_ids=tuple(done.token_ids),
-                        logprobs=tuple(done.logprobs),
-                        finished=done.finished,
-                    )
-                    for done in group
-                ]
-                for row, group in zip(batch, decoded, strict=True)
-            ]
-            yield list(zip(batch, completions, strict=True))
+            yield list(zip(batch, groups, strict=True))
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`; where the bank is the learner's own, this changes nothing."""
         self.bank.write(slot, adapter)
-
-    def asleep(self) -> AbstractContextManager[None]:
-        """See `Rollout`; there is nothing to give, the base is the learner's too."""
-        return nullcontext()
-
-    def close(self) -> None:
-        """See `Rollout`; base and bank are not its own."""
 
 
 def _uniforms(seed: int, rows: Sequence[int], n: int, tokens: int) -> Tensor:

@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from azr_population.engines.decoding import draw
+
 _WORD = 0xFFFFFFFF
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
@@ -26,24 +28,13 @@ _OFFSET_STEP = 4
 
 
 def philox(seeds: Tensor, counters: Tensor) -> Tensor:
-    """Philox4x32-10: the first two of its four words.
-
-    Args:
-        seeds: int64 [n], the 64 bits of each key.
-        counters: int64 [n], the low 64 bits of each counter; the high ones are 0.
-
-    Returns:
-        int64 [n, 2], words of 32 bits.
-    """
-    words = [counters & _WORD, counters >> 32 & _WORD]
-    words += [torch.zeros_like(counters)] * 2
+    """Philox4x32-10: the first two of its four words of 32 bits, int64 [n, 2]. `seeds` are the
+    64-bit keys, int64 [n], `counters` the low 64 bits of the counters; the high ones are 0."""
+    words = [counters & _WORD, counters >> 32 & _WORD, *[torch.zeros_like(counters)] * 2]
     keys = [seeds & _WORD, seeds >> 32 & _WORD]
     for _ in range(10):
         # The product wraps at 64 bits, whose pattern is the unsigned one's.
-        low, high = (
-            words[index] * multiplier
-            for index, multiplier in zip((0, 2), _MULTIPLIERS, strict=True)
-        )
+        low, high = words[0] * _MULTIPLIERS[0], words[2] * _MULTIPLIERS[1]
         words = [
             (high >> 32 & _WORD) ^ words[1] ^ keys[0],
             high & _WORD,
@@ -60,24 +51,6 @@ def uniforms(seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
     return ((words[:, 0] << 21) | (words[:, 1] >> 11)).to(torch.float64) * 2.0**-53
 
 
-def draw(probs: Tensor, numbers: Tensor) -> Tensor:
-    """The token of each row at which its cumulative distribution passes the row's number.
-
-    Args:
-        probs: float [n, vocabulary], overwritten; the sum of a row may be a little off 1.
-        numbers: float64 [n], each in [0, 1).
-
-    Returns:
-        int64 [n]; never a token of probability 0.
-    """
-    cumulative = torch.cumsum(probs, dim=-1, out=probs)
-    total = cumulative[:, -1]
-    targets = (numbers.to(probs.device) * total).to(probs.dtype)
-    # Rounded up to the total, a target would lie behind every token.
-    targets = torch.minimum(targets, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, targets[:, None], right=True).view(-1)
-
-
 class BatchedDraws:
     """Stands in for vLLM's `random_sample`."""
 
@@ -88,30 +61,24 @@ class BatchedDraws:
     def __call__(
         self, probs: Tensor, generators: Mapping[int, torch.Generator], *options: Any
     ) -> Tensor:
-        """The sampled tokens, int64 [n].
-
-        Args:
-            probs: float32 [n, vocabulary], overwritten.
-            generators: of the seeded rows, by their index; the others are vLLM's to draw.
-        """
+        """The sampled tokens, int64 [n], by `probs`, float32 [n, vocabulary], and the `generators`
+        of the seeded rows, by their index; the others are vLLM's to draw."""
         if not generators:
             return self.original(probs, generators, *options)
         seeds = [generator.initial_seed() for generator in generators.values()]
         numbers = uniforms(seeds, [self._advance(each) for each in generators.values()])
-        if len(generators) == len(probs):
-            order = torch.tensor(list(generators)).argsort()
-            return draw(probs, numbers[order])
-        rows = torch.tensor(list(generators), device=probs.device)
-        tokens = draw(probs[rows], numbers)
+        rows = torch.tensor(list(generators))
+        if len(rows) == len(probs):
+            return draw(probs, numbers[rows.argsort()].to(probs.device))
+        rows = rows.to(probs.device)
+        tokens = draw(probs[rows], numbers.to(probs.device))
         unseeded = self.original(probs, {}, *options)
         return unseeded.index_copy(0, rows, tokens.to(unseeded.dtype))
 
     def _advance(self, generator: torch.Generator) -> int:
-        """How many draws the generator has made before this one.
-
-        A CUDA generator's offset counts them, so that vLLM can take a draw back (of a prompt that
-        was read in part). A CPU's has none.
-        """
+        """How many draws the generator has made before this one. A CUDA generator's offset counts
+        them, so that vLLM can take a draw back (of a prompt that was read in part). A CPU's has
+        none."""
         if generator.device.type == "cpu":
             position = self._positions.get(generator, 0)
             self._positions[generator] = position + 1

@@ -21,8 +21,8 @@ from azr_population.engines.engine import (
     Completion,
     Finished,
     Ids,
+    Rollout,
     Sampling,
-    StreamingSampler,
 )
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
@@ -31,7 +31,7 @@ from azr_population.weights.peft_folder import save_adapter
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-class VllmRollout(StreamingSampler):
+class VllmRollout(Rollout):
     """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
 
     `options` are arguments of `vllm.LLM` as the user gave them. Adapters are handed over as PEFT
@@ -74,12 +74,11 @@ class VllmRollout(StreamingSampler):
             **_config_overrides(Path(base)),
             **(options or {}),
         }
-        if on_gpu and "gpu_memory_utilization" in arguments:
-            arguments["gpu_memory_utilization"] = versions.own_share(
-                arguments["gpu_memory_utilization"]
-            )
+        share = "gpu_memory_utilization"
+        if on_gpu and share in arguments:
+            arguments[share] = versions.own_share(arguments[share])
         self.llm = versions.make_llm(arguments)
-        self.longest: int | None = int(self.llm.llm_engine.model_config.max_model_len)
+        self.longest = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
 
     def stream(
@@ -90,31 +89,41 @@ class VllmRollout(StreamingSampler):
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
-        """See `Rollout`. The same seed draws the same, up to rounding, which depends on the batch.
+        """See `Sampler`. The same seed draws the same, up to rounding, which depends on the batch.
         vLLM's engine before V1 gives log-probabilities after temperature and top-p.
         Raises UserError: a prompt leaves no room for an answer."""
-        self._refuse_long(prompts)
-        numbers = rows if rows is not None else range(len(prompts))
+        longest = max(len(prompt) for prompt in prompts)
+        if self.longest and longest >= self.longest:
+            raise UserError(
+                f"a prompt of {longest} tokens leaves no room in vLLM's max_model_len of "
+                f"{self.longest}; raise it, or make prompts shorter"
+            )
         if self._stale_prefixes:
             self.llm.reset_prefix_cache()
             self._stale_prefixes = False
-        parameters = [
-            versions.sampling_params(
+        engine, limits = self.llm.llm_engine, sampling.limits(len(prompts))
+        for row, number in enumerate(rows if rows is not None else range(len(prompts))):
+            parameters = versions.sampling_params(
                 n=sampling.n,
                 temperature=sampling.temperature,
                 top_p=sampling.top_p if sampling.temperature else 1.0,
-                max_tokens=limit,
+                max_tokens=limits[row],
                 stop_token_ids=self._stop_ids,
                 # A row's samples count on from its seed.
                 seed=(seed + number * sampling.n) % 2**62,
             )
-            for number, limit in zip(numbers, sampling.limits(len(prompts)), strict=True)
-        ]
-        for outputs in self._run(prompts, slots, parameters):
-            yield [
-                (row, [self._completion(slots[row], prompts[row], sample) for sample in samples])
-                for row, samples in outputs
-            ]
+            request, adapter = {"prompt_token_ids": list(prompts[row])}, self._requests[slots[row]]
+            engine.add_request(str(row), request, parameters, lora_request=adapter)
+        while engine.has_unfinished_requests():
+            ended = {int(out.request_id): out.outputs for out in engine.step() if out.finished}
+            if ended:
+                yield [
+                    (
+                        row,
+                        [self._completion(slots[row], prompts[row], sample) for sample in samples],
+                    )
+                    for row, samples in ended.items()
+                ]
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
@@ -139,7 +148,12 @@ class VllmRollout(StreamingSampler):
             shutil.rmtree(path)
         self._requests[slot] = request
         self._stale_prefixes = True
-        self._refuse_lost()
+        held = set(self.llm.llm_engine.list_loras())
+        if lost := [slot for slot, it in self._requests.items() if it.lora_int_id not in held]:
+            raise UserError(
+                f"vLLM has dropped the adapter of slot {lost[0]}; it needs max_loras and "
+                f"max_cpu_loras of at least {len(self._requests)}: leave them to us"
+            )
 
     def close(self) -> None:
         del self.llm
@@ -161,19 +175,6 @@ class VllmRollout(StreamingSampler):
             self.llm.wake_up()
             self._stale_prefixes = True
 
-    def _run(
-        self, prompts: Sequence[Ids], slots: Sequence[int], parameters: list[Any]
-    ) -> Iterator[list[tuple[int, Any]]]:
-        """What `LLM.generate` does, with (row, its samples) as rows end."""
-        engine = self.llm.llm_engine
-        for row, (prompt, slot, asked) in enumerate(zip(prompts, slots, parameters, strict=True)):
-            request = {"prompt_token_ids": list(prompt)}
-            engine.add_request(str(row), request, asked, lora_request=self._requests[slot])
-        while engine.has_unfinished_requests():
-            ended = [output for output in engine.step() if output.finished]
-            if ended:
-                yield [(int(output.request_id), output.outputs) for output in ended]
-
     def _completion(self, slot: int, prompt: Ids, output: Any) -> Completion:
         ids = tuple(output.token_ids)
         logprobs = zip(ids, output.logprobs, strict=True)
@@ -185,36 +186,14 @@ class VllmRollout(StreamingSampler):
             finished=bool(ids) and ids[-1] in self._stop_ids,
         )
 
-    def _refuse_long(self, prompts: Sequence[Ids]) -> None:
-        longest = max(len(prompt) for prompt in prompts)
-        if self.longest and longest >= self.longest:
-            raise UserError(
-                f"a prompt of {longest} tokens leaves no room in vLLM's max_model_len of "
-                f"{self.longest}; "
-                "raise it, or make prompts shorter"
-            )
-
-    def _refuse_lost(self) -> None:
-        there = set(self.llm.llm_engine.list_loras())
-        lost = [
-            slot for slot, request in self._requests.items() if request.lora_int_id not in there
-        ]
-        if lost:
-            raise UserError(
-                f"vLLM has dropped the adapter of slot {lost[0]}; it needs max_loras and "
-                f"max_cpu_loras of at least {len(self._requests)}: leave them to us"
-            )
-
 
 def _zeros(adapter: Adapter) -> Adapter:
     """An adapter of the same shape that changes nothing."""
-    return Adapter(
-        adapter.spec,
-        {
-            name: Factors(torch.zeros_like(pair.A), torch.zeros_like(pair.B))
-            for name, pair in adapter.factors.items()
-        },
-    )
+    factors = {
+        name: Factors(torch.zeros_like(pair.A), torch.zeros_like(pair.B))
+        for name, pair in adapter.factors.items()
+    }
+    return Adapter(adapter.spec, factors)
 
 
 def _config_overrides(base: Path) -> dict[str, Any]:

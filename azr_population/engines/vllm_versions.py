@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -44,14 +43,6 @@ def version() -> tuple[int, ...]:
             f"or {_TORCH}"
         )
     return numbers
-
-
-def untested() -> str | None:
-    """A warning for an untested version; None for a tested one."""
-    text = ".".join(map(str, version()))
-    if text in TESTED:
-        return None
-    return f"vLLM {text} is not one we have tested ({', '.join(TESTED)}); trying"
 
 
 def lora_rank(rank: int) -> int:
@@ -141,8 +132,6 @@ def free() -> None:
 def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) -> None:
     """Refuses a base that vLLM does not know, and options that it does not take, before weights are
     read: by vLLM's own configuration. Raises UserError with its reason."""
-    if warning := untested():
-        print(f"azr-population: {warning}", file=sys.stderr)
     set_environment(on_gpu)
     from vllm import EngineArgs
 

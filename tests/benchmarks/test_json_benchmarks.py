@@ -43,12 +43,12 @@ def gpu(tmp_path, *words):
 
 @pytest.mark.timeout(900)
 def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path):
-    found = gpu(tmp_path)
+    found = gpu(tmp_path, "--parts", "bank,decoding_7b,step,cycle,memory,nf4,calls")
     parts = {name: part for name, part in found.items() if isinstance(part, dict)}
     parts.pop("arguments")
     if not installed("bitsandbytes"):
         assert "failed" in parts.pop("nf4")
-    assert len(parts) >= 8
+    assert len(parts) >= 6
     assert not any({"failed", "stopped", "left out"} & part.keys() for part in parts.values())
     decoding = found["decoding_7b"]
     speeds = [decoding[f"torch, {members} members"] for members in (0, 1, 2, 4, 8)]

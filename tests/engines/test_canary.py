@@ -6,9 +6,9 @@ import pytest
 import torch
 from refusals import refuses
 
+from azr_population.engines.assembly import LocalEngine
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import NO_ADAPTER, Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_rollout import TorchRollout
 
 NAMES = ["teacher_0", "teacher_1", "student_0"]

@@ -53,7 +53,7 @@ def test_several_samples_per_prompt_come_in_order_and_differ(engine):
 def test_a_prompt_in_pieces_gives_the_same_text(engine, monkeypatch):
     prompts, slots = ["abc", "a longer prompt here", "x"], [0, 1, 2]
     whole = engine.generate(prompts, slots, Sampling(8, temperature=0.0), 0)
-    monkeypatch.setattr("azr_population.engines.decoding._PREFILL_TOKENS", 9)
+    monkeypatch.setattr("azr_population.engines.decoding.PREFILL_TOKENS", 9)
     pieces = engine.generate(prompts, slots, Sampling(8, temperature=0.0), 0)
     for (ours,), (theirs,) in zip(pieces, whole, strict=True):
         assert ours.token_ids == theirs.token_ids

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.engines.micro_batches import PromptGroup, collate, length, pieces
+from azr_population.engines.micro_batches import collate, length, pieces, tokens_of
 
 CPU = torch.device("cpu")
 
@@ -32,7 +32,7 @@ def drawn(seed, prompts=7, samples=40):
 
 
 def flat(piece):
-    return [each for unit in piece for each in unit.samples]
+    return [each for group in piece for each in group]
 
 
 @pytest.mark.parametrize("share", [False, True])
@@ -44,9 +44,9 @@ def test_every_sample_is_in_one_piece_of_at_most_so_many_tokens(share, most):
         map(id, samples)
     )
     for piece in cut:
-        tokens = sum(unit.tokens for unit in piece)
+        tokens = sum(map(tokens_of, piece))
         if not share:
-            tokens = len(piece) * max(unit.tokens for unit in piece)
+            tokens = len(piece) * max(map(tokens_of, piece))
         assert tokens <= most or len(flat(piece)) == 1
     if share and most == 10_000:
         assert sum(len(piece) for piece in cut) == len({s.completion.prompt_ids for s in samples})
@@ -59,32 +59,26 @@ def test_pieces_put_together_and_cut_again_are_the_same_pieces(share, seed):
     random.seed(seed)
     some = [piece for piece in cut if random.random() < 0.5]
     again = list(pieces([each for piece in some for each in flat(piece)], 120, share))
-    assert [[unit.samples for unit in piece] for piece in again] == [
-        [unit.samples for unit in piece] for piece in some
-    ]
+    assert again == some
 
 
 def test_a_plain_batch_is_padded_on_the_right():
-    batch = collate(
-        [PromptGroup((sample([1, 2], [3], 2.0),)), PromptGroup((sample([4], [5, 6, 7], -1.0),))],
-        CPU,
-    )
+    batch = collate([[sample([1, 2], [3], 2.0)], [sample([4], [5, 6, 7], -1.0)]], CPU)
     assert batch.input_ids.tolist() == [[1, 2, 3, 0], [4, 5, 6, 7]]
     assert batch.mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
     assert batch.completion.tolist() == [[False, False, True, False], [False, True, True, True]]
-    assert batch.advantages.tolist() == [[0, 0, 2, 0], [0, -1, -1, -1]]
-    assert batch.old_logprobs[1].tolist() == pytest.approx([0, -0.5, -0.6, -0.7])
+    assert batch.advantages.tolist() == [2, -1, -1, -1]
+    assert batch.old_logprobs.tolist() == pytest.approx([-0.3, -0.5, -0.6, -0.7])
     assert batch.positions is None
 
 
 def test_a_shared_prompt_stands_once_before_its_completions():
-    unit = PromptGroup((sample([1, 2, 3], [4], 2.0), sample([1, 2, 3], [5, 6], -1.0)))
-    other = PromptGroup((sample([7], [8]),))
-    batch = collate([other, unit], CPU, share=True)
+    group = [sample([1, 2, 3], [4], 2.0), sample([1, 2, 3], [5, 6], -1.0)]
+    batch = collate([[sample([7], [8])], group], CPU, share=True)
     assert batch.input_ids.tolist() == [[1, 2, 3, 4, 3, 5, 6, 7, 8]]
     assert batch.positions.tolist() == [[0, 1, 2, 3, 2, 3, 4, 0, 1]]
     assert batch.completion[0].nonzero().flatten().tolist() == [3, 5, 6, 8]
-    assert batch.advantages[0].tolist() == [0, 0, 0, 2, 0, -1, -1, 0, 1]
+    assert batch.advantages.tolist() == [2, -1, -1, 1]
     seen = {row: batch.mask[0, 0, row].nonzero().flatten().tolist() for row in range(9)}
     assert seen == {
         0: [0],

@@ -5,8 +5,8 @@ import copy
 import torch
 
 from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import LocalEngine
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.weights.adapter import LoraSpec

@@ -14,7 +14,7 @@ from azr_population.engines.engine import (
     Sampling,
     TrainingSample,
 )
-from azr_population.engines.micro_batches import PromptGroup, collate
+from azr_population.engines.micro_batches import collate
 from azr_population.engines.policy_gradient import policy_loss
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
@@ -98,7 +98,7 @@ def test_the_gradient_of_the_kl_term_is_that_of_its_closed_form_on_the_nano_base
     expected = coefficient * (ratio.exp() - 1 - ratio).sum()
     gradients = torch.autograd.grad(expected, bank.parameters_of(0))
     done = Completion(0, prompt, answer, tuple(ours.tolist()), True)
-    batch = collate([PromptGroup((TrainingSample(done, 0.0),))], torch.device("cpu"))
+    batch = collate([[TrainingSample(done, 0.0)]], torch.device("cpu"))
     with bank.adapters_active(slot):
         loss, metrics = policy_loss(
             model,

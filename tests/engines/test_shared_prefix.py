@@ -6,10 +6,12 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from azr_population.engines import shared_prefix
+from azr_population.engines import shared_prefix, torch_rollout
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.shared_prefix import shares_prompts, use_shared_attention
+from azr_population.engines.shared_prefix import use_shared_attention
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
 
 PROMPTS = ["abc de fgh", "hello", "x", "a longer prompt 12"]
 SLOTS = [0, 0, 1, 2]
@@ -30,6 +32,10 @@ def made(kind):
     model.eval()
     use_shared_attention(model)
     return model
+
+
+def shares_prompts(model):
+    return torch_rollout.shares_prompts(model, Bank(model, LoraSpec(2, 4.0), 1))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +72,7 @@ def sampled(engine, share, n=5):
         engine.bank,
         ids,
         SLOTS,
-        [20, 20, 9, 20],
-        Sampling(20, n=n),
+        Sampling((20, 20, 9, 20), n=n),
         frozenset(range(1, 8)),
         uniforms,
         share,

@@ -9,7 +9,6 @@ from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.throughput import (
     DEVICES,
     Device,
-    Rows,
     Work,
     device_of,
     execute_seconds,
@@ -21,14 +20,17 @@ from azr_population.engines.throughput import (
 SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
 
 
-def decoded(load, rows, cache):
-    """Steps of decoding: of a step nothing is left but what the host takes, a second."""
+ROWS = Work(1, 0, 0, 0, 1, 100, 1000, 3000)
+
+
+def decoded(load, work, cache):
+    """Steps of decoding 100 rows: of a step nothing is left but what the host takes, a second."""
     device = Device(flops=math.inf, bandwidth=math.inf, overhead=1.0)
-    return row_ends(load, rows, cache, device)[-1]
+    return row_ends(load, 100, 100, work, cache, device)[-1]
 
 
 def test_rows_that_do_not_fit_wait_for_others_and_the_longest_is_waited_for():
-    load, rows = Load(SMALL, 8, 32, 100, 3000), Rows(100, 100, 1000, 3000)
+    load, rows = Load(SMALL, 8, 32, 100, 3000), ROWS
     room = 100 + 1000
     assert decoded(load, rows, 100 * room) == pytest.approx(3000)
     # One after the other they take as long as all of their tokens.
@@ -39,7 +41,7 @@ def test_rows_that_do_not_fit_wait_for_others_and_the_longest_is_waited_for():
 
 
 def test_gpus_that_share_a_vllm_write_the_rows_of_all_of_them():
-    load, rows = Load(SMALL, 8, 32, 100, 3000), Rows(100, 100, 1000, 3000)
+    load, rows = Load(SMALL, 8, 32, 100, 3000), ROWS
     two, cache = replace(load, parallel=2), 10 * (100 + 1000)
     assert decoded(two, rows, cache) == pytest.approx(2 * decoded(load, rows, cache), rel=0.1)
     assert decoded(two, rows, 2 * cache) == pytest.approx(decoded(load, rows, cache), rel=0.1)
@@ -62,8 +64,10 @@ def test_merged_calls_wait_for_fewer_tails_and_overlapped_executions_for_none():
 def test_an_offloaded_learner_takes_its_moves():
     load, device = Load(SMALL, 8, 32, 100, 1000), DEVICES["H100"]
     bases, members = load.weights, 4 * load.slots * load.member
-    moved = move_seconds(replace(load, offload=True), device) - move_seconds(load, device)
-    assert moved == pytest.approx((2 * bases + 4 * members) / device.host)
+    resident, offloaded = (
+        move_seconds(replace(load, offload=away), 80e9, device) for away in (False, True)
+    )
+    assert offloaded - resident == pytest.approx((2 * bases + 4 * members) / device.host)
 
 
 @pytest.mark.parametrize(

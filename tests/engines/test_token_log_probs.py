@@ -7,28 +7,27 @@ import torch
 from counted import Counted
 
 from azr_population.engines import token_log_probs as scoring
+from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
 
 ROWS, WIDTH = 3, 12
-COLUMNS = torch.arange(2, WIDTH - 1)
 
 
 def batch():
-    """Three rows of different lengths, of which some tokens are wanted."""
+    """Three rows of different lengths, of which some tokens are completions'."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(2, 38, (ROWS, WIDTH), generator=generator)
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
-    wanted = torch.rand((ROWS, len(COLUMNS)), generator=generator) < 0.6
-    return ids, mask, COLUMNS, wanted & (mask[:, COLUMNS + 1] == 1)
+    wanted = (torch.rand(ids.shape, generator=generator) < 0.6) & (mask == 1)
+    wanted[:, :3] = False
+    return MicroBatch(ids, mask, wanted, torch.empty(0), torch.empty(0))
 
 
 def scored(engine, weights, temperature=1.0):
     """Both results, and the gradient of a member under a weighted sum of the first."""
     with engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        chosen, entropies = token_log_probs(
-            engine.model, *batch(), positions=None, temperature=temperature
-        )
+        chosen, entropies = token_log_probs(engine.model, batch(), temperature)
         (chosen * weights).sum().backward()
     parameters = engine.bank.parameters_of(0)
     gradient = torch.cat([p.grad.flatten() for p in parameters])
@@ -41,7 +40,7 @@ def scored(engine, weights, temperature=1.0):
 def test_pieces_give_the_numbers_and_gradients_of_the_whole(
     engine, monkeypatch, piece, temperature
 ):
-    weights = torch.randn(int(batch()[3].sum()), generator=torch.Generator().manual_seed(1))
+    weights = torch.randn(int(batch().completion.sum()), generator=torch.Generator().manual_seed(1))
     whole = scored(engine, weights, temperature)
     monkeypatch.setattr(scoring, "NUMBERS", piece)
     pieces = scored(engine, weights, temperature)
@@ -50,8 +49,8 @@ def test_pieces_give_the_numbers_and_gradients_of_the_whole(
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
     assert "forward" not in vars(engine.model.lm_head)
     with torch.no_grad(), engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        asked = engine.model, *batch(), None, temperature
-        assert torch.equal(token_log_probs(*asked)[0], pieces[0])
+        again, _ = token_log_probs(engine.model, batch(), temperature)
+    assert torch.equal(again, pieces[0])
 
 
 def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkeypatch):

@@ -4,7 +4,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from azr_population.engines.vllm_draws import BatchedDraws, draw, philox, uniforms
+from azr_population.engines.decoding import draw
+from azr_population.engines.vllm_draws import BatchedDraws, philox, uniforms
 
 VOCABULARY = 50
 

@@ -36,20 +36,6 @@ def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):
     assert [vllm_versions.lora_rank(rank) for rank in (1, 8, 9, 512)] == [8, 8, 16, 512]
 
 
-def test_an_untested_version_is_tried_and_says_so(has, monkeypatch, capsys):
-    tried = SimpleNamespace(EngineArgs=lambda **arguments: SimpleNamespace(
-        create_engine_config=lambda: None))  # fmt: skip
-    monkeypatch.setitem(sys.modules, "vllm", tried)
-    for version, reason in (
-        ("0.11.2", "vLLM 0.11.2 is not one we have tested"),
-        ("0.8.5.post2", ""),
-    ):
-        has["vllm"] = version
-        VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
-        assert capsys.readouterr().err.startswith(f"azr-population: {reason}" if reason else "")
-    assert vllm_versions.untested() is None
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

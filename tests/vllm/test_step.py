@@ -5,8 +5,8 @@ import torch
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
+from azr_population.engines.assembly import LocalEngine
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.local import LocalEngine
 
 pytestmark = pytest.mark.slow
 

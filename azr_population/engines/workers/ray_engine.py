@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import ray
 from torch import Tensor
 
 from azr_population.engines.engine import (
+    Engine,
     Finished,
     Hyperparameters,
     Ids,
     Sampling,
-    StreamingSampler,
     TrainingSample,
     Updates,
 )
@@ -27,7 +28,7 @@ from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
 
 
-class RayEngine(StreamingSampler):
+class RayEngine(Engine):
     """An `Engine` whose rows are computed by the ranks of veRL's worker group `workers`.
 
     What a row draws depends on its number and not on its rank, and gradients are summed, so that
@@ -65,7 +66,7 @@ class RayEngine(StreamingSampler):
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[Sequence[Finished]]:
-        """See `Rollout`. `together` ranks sample the same rows (tensor parallelism)."""
+        """See `Sampler`. `together` ranks sample the same rows (tensor parallelism)."""
         if not prompts:
             return
         numbers = range(len(prompts)) if rows is None else rows
@@ -97,7 +98,7 @@ class RayEngine(StreamingSampler):
         samples: Mapping[int, Sequence[TrainingSample]],
         hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
-        """See `Learner`; each member's rows are split in the pieces in which they go through
+        """See `Engine`; each member's rows are split in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
         shares: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
         if self._shares_prompts is None:
@@ -107,8 +108,7 @@ class RayEngine(StreamingSampler):
             for share in shares:
                 share[slot] = []
             for number, piece in enumerate(pieces(rows, limit, self._shares_prompts)):
-                samples_of_piece = [sample for unit in piece for sample in unit.samples]
-                shares[number % self._ranks][slot] += samples_of_piece
+                shares[number % self._ranks][slot] += chain.from_iterable(piece)
         parts = [{"samples": share, "hyperparameters": dict(hyperparameters)} for share in shares]
         updates: Updates = self.call("update_rows", parts)[0]
         return updates
@@ -131,7 +131,7 @@ class RayEngine(StreamingSampler):
         return chosen, entropies
 
     def read(self, slot: int) -> Adapter:
-        """See `Learner`; on the CPU."""
+        """See `Engine`; on the CPU."""
         return self.call("read_member", slot)[0]
 
     def write(self, slot: int, adapter: Adapter) -> None:

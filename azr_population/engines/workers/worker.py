@@ -6,7 +6,7 @@ depend on veRL's own trainers and workers.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import ray
 import torch
@@ -15,9 +15,8 @@ from torch import Tensor
 from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 
-from azr_population.engines.assembly import EngineSettings, make_engine
+from azr_population.engines.assembly import EngineSettings, LocalEngine, make_engine
 from azr_population.engines.engine import Finished, Ids, Sampling, Updates
-from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.registry import trust
 from azr_population.runs.streams import Streams
@@ -78,7 +77,7 @@ class EngineWorker(Worker):
     @property
     def learner(self) -> TorchLearner:
         """The engine's."""
-        return cast(TorchLearner, self.engine.learner)
+        return self.engine.learner
 
     def stream(
         self,
@@ -88,17 +87,17 @@ class EngineWorker(Worker):
         seed: int,
         rows: Sequence[int],
     ) -> Iterator[Sequence[Finished]]:
-        """See `Rollout`; called past veRL, which waits for whole results."""
+        """See `Sampler`; called past veRL, which waits for whole results."""
         yield from self.engine.stream(prompts, slots, sampling, seed, rows)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def log_prob_rows(self, part: Mapping[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-        """`part` are the arguments of `Learner.log_probs` by name."""
+        """`part` are the arguments of `Engine.log_probs` by name."""
         return self.engine.log_probs(**part)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def update_rows(self, part: Mapping[str, Any]) -> Updates:
-        """`part` are the arguments of `Learner.update` by name; every rank has every member."""
+        """`part` are the arguments of `Engine.update` by name; every rank has every member."""
         return self.engine.update(**part)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
@@ -131,7 +130,7 @@ class EngineWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def state_dict(self) -> dict[str, Any] | None:
-        """See `Learner`; from the first rank, None from the others."""
+        """See `Engine`; from the first rank, None from the others."""
         return self.engine.state_dict() if self.rank == 0 else None
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

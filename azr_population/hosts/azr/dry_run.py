@@ -134,11 +134,11 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
             "(population.recompute_above_tokens), and runs the layers of a longer row again"
         )
     if load.vllm:
-        share = memory.vllm_utilisation(load, total, whole_process=True)
+        share = memory.vllm_utilisation(load, total)
         yield (
             f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is told "
             f"{share:.2f}, as it counts the learner too; of each GPU up to "
-            f"{memory.host_bytes(load) / 1e9:.1f} GB are in the host's memory"
+            f"{memory.host_bytes(load, total) / 1e9:.1f} GB are in the host's memory"
         )
 
 
