@@ -207,14 +207,12 @@ def check_sample(
 
     sample = json.loads(file.read_text(encoding="utf-8"))
     text, ids = sample["text"], sample["token_ids"]
-    encoded = tokenizer(text, add_special_tokens=False)["input_ids"]
-    decoded = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-    off = float((_logprobs(model, ids) - torch.tensor(sample["logprobs"])).abs().mean())
-    if encoded != ids:
+    expected = torch.tensor(sample["logprobs"])
+    if (encoded := tokenizer(text, add_special_tokens=False)["input_ids"]) != ids:
         what = f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
-    elif decoded != text:
+    elif (decoded := tokenizer.decode(ids, clean_up_tokenization_spaces=False)) != text:
         what = f"decodes its sample as {decoded!r}, not as {text!r}"
-    elif not off <= tolerance:
+    elif not (off := float((_logprobs(model, ids) - expected).abs().mean())) <= tolerance:
         what = f"scores the tokens of its sample {off:.2f} nats off, on average"
     else:
         return
