@@ -3,7 +3,7 @@
     python benchmarks/evals_mutants.py --data DIR [--json FILE]
 
 All canonical solutions must pass. The first mutant of each is judged: an operator is changed, or a
-constant or returned value if there is no operator (`mutants`). A mutant that passes is listed with
+constant or returned value if there is no operator. A mutant that passes is listed with
 the reason: it is equivalent, or the benchmark's tests miss it; then the same judge must fail it on
 an input on which the two differ.
 """
@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from azr_population import versions
-from azr_population.evals.benchmarks import FunctionProblem, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.benchmarks import read_benchmark
+from azr_population.evals.functions import FunctionProblem
 
 EQUIVALENT = {
     "Mbpp/62": "changes the assert on []: it raises either way",
@@ -61,106 +59,68 @@ _BINARY = {
 }  # fmt: skip
 
 
-def mutants(source: str) -> Iterator[tuple[str, str]]:
-    """Every program with one operator changed: (the change, the program).
-
-    Operators first; then, where a program has none or for more of them, its integers and constants.
-    """
-    tree = ast.parse(source)
-    sites = [node for node in ast.walk(tree) if _changes(node)]
-    for kind in (_is_operator, lambda node: not _is_operator(node)):
-        for site in filter(kind, sites):
-            for number in range(len(_changes(site))):
-                changed = copy.deepcopy(tree)
-                twin = next(
-                    new
-                    for old, new in zip(ast.walk(tree), ast.walk(changed), strict=True)
-                    if old is site
-                )
-                what = _changes(twin)[number]()
-                ast.fix_missing_locations(changed)
-                yield f"line {site.lineno}: {what}", ast.unparse(changed)
+def first_mutant(source: str) -> tuple[str, str] | None:
+    """(the change, the program) with one operator changed; or, where it has none, one constant or
+    returned value. None where there is nothing to change."""
+    values = (ast.Constant, ast.Return)
+    for wants_values in (False, True):
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, values) == wants_values and (change := _mutate(node)):
+                ast.fix_missing_locations(tree)
+                return f"line {node.lineno}: {change}", ast.unparse(tree)
+    return None
 
 
-def _is_operator(node: ast.AST) -> bool:
-    return not isinstance(node, (ast.Constant, ast.Return))
+def _mutate(node: ast.AST) -> str:
+    """Changes the node in place and returns what was changed; '' for nothing."""
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in _COMPARE:
+            new = _COMPARE[type(op)]
+            node.ops = [new()]
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in _BINARY:
+            new = _BINARY[type(op)]
+            node.op = new()
+        case ast.BoolOp(op=op):
+            new = ast.Or if isinstance(op, ast.And) else ast.And
+            node.op = new()
+        case ast.UnaryOp(op=ast.USub() as op):
+            new = ast.UAdd
+            node.op = new()
+        case ast.Constant(value=value) if type(value) in (int, bool):
+            node.value = not value if type(value) is bool else value + 1
+            return f"{value} -> {node.value}"
+        case ast.Return(value=value) if value and getattr(value, "value", "") is not None:
+            node.value = ast.Constant(None)
+            return "returns None"
+        case _:
+            return ""
+    return f"{type(op).__name__} -> {new.__name__}"
 
 
-def _changes(node: ast.AST) -> list:
-    """Possible changes of a node: functions that change it in place and return a description."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
-        return [lambda: _set(node.ops, 0, _COMPARE[type(node.ops[0])]())]
-    if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in _BINARY:
-        return [lambda: _put(node, _BINARY[type(node.op)]())]
-    if isinstance(node, ast.BoolOp):
-        return [lambda: _put(node, ast.Or() if isinstance(node.op, ast.And) else ast.And())]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return [lambda: _put(node, ast.UAdd())]
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return [lambda: _constant(node, node.value + 1)]
-    if isinstance(node, ast.Constant) and type(node.value) is bool:
-        return [lambda: _constant(node, not node.value)]
-    if isinstance(node, ast.Return) and not _is_none(node.value):
-        return [lambda: _nothing(node)]
-    return []
-
-
-def _is_none(value: ast.AST | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _set(ops: list, place: int, new: ast.AST) -> str:
-    change = f"{type(ops[place]).__name__} -> {type(new).__name__}"
-    ops[place] = new
-    return change
-
-
-def _put(node: ast.AST, new: ast.AST) -> str:
-    change = f"{type(node.op).__name__} -> {type(new).__name__}"
-    node.op = new
-    return change
-
-
-def _constant(node: ast.Constant, new: object) -> str:
-    change = f"{node.value} -> {new}"
-    node.value = new
-    return change
-
-
-def _nothing(node: ast.Return) -> str:
-    node.value = ast.Constant(None)
-    return "returns None"
-
-
-def first_mutants(problems: list[FunctionProblem]) -> list[tuple[FunctionProblem, str, str]]:
-    """(problem, what was changed, the program) of each problem that has a mutant."""
-    pairs = ((problem, next(mutants(problem.canonical), None)) for problem in problems)
-    return [(problem, *mutant) for problem, mutant in pairs if mutant]
-
-
-def survivor(problem: FunctionProblem, source: str, judge: FunctionJudge) -> tuple[str, str]:
+def survivor(problem: FunctionProblem, source: str) -> tuple[str, str]:
     """(`equivalent`, why), (`not tested`, a revealing input), or (`unexplained`, '')."""
     if problem.id in EQUIVALENT:
         return "equivalent", EQUIVALENT[problem.id]
     if problem.id in WITNESSES:
         asked = replace(problem, base_inputs=[WITNESSES[problem.id]], plus_inputs=[])
-        (verdict,) = judge.judge([(asked, source)])
+        (verdict,) = FunctionProblem.judge([(asked, source)])
         if not verdict.passed:
             return "not tested", f"fails on {WITNESSES[problem.id]}, which MBPP+ does not have"
     return "unexplained", ""
 
 
-def measured(problems: list[FunctionProblem], processes: int) -> dict[str, Any]:
+def measured(problems: list[FunctionProblem]) -> dict[str, Any]:
     """Counts of reasons, and the survivors with theirs."""
-    with FunctionJudge(processes) as judge:
-        canonical = judge.judge([(problem, problem.canonical) for problem in problems])
-        changed = first_mutants(problems)
-        verdicts = judge.judge([(problem, source) for problem, _, source in changed])
-        survivors = []
-        for (problem, what, source), verdict in zip(changed, verdicts, strict=True):
-            if verdict.passed:
-                kind, why = survivor(problem, source, judge)
-                survivors.append({"id": problem.id, "change": what, "kind": kind, "why": why})
+    canonical = FunctionProblem.judge([(problem, problem.canonical) for problem in problems])
+    pairs = ((problem, first_mutant(problem.canonical)) for problem in problems)
+    changed = [(problem, *mutant) for problem, mutant in pairs if mutant]
+    verdicts = FunctionProblem.judge([(problem, source) for problem, _, source in changed])
+    survivors = []
+    for (problem, what, source), verdict in zip(changed, verdicts, strict=True):
+        if verdict.passed:
+            kind, why = survivor(problem, source)
+            survivors.append({"id": problem.id, "change": what, "kind": kind, "why": why})
     return {
         "problems": len(problems),
         "canonical": dict(Counter(verdict.reason for verdict in canonical)),
@@ -173,11 +133,10 @@ def main() -> None:
     """Prints the figures, and writes them where `--json` says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     data = read_benchmark("mbpp_plus", str(arguments.data))
-    figures = measured(data.problems, arguments.processes)  # type: ignore[arg-type]
+    figures = measured(data.problems)  # type: ignore[arg-type]
     for line in (f"{key}: {figures[key]}" for key in ("problems", "canonical", "mutants")):
         print(line)
     for survivor in figures["survivors"]:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ GROUPS = {
 
 POSITIVE = click.IntRange(1)
 FILE = click.Path(path_type=Path)
+number = partial(click.option, type=POSITIVE, metavar="N")
+flag = partial(click.option, is_flag=True)
+out_option = partial(click.option, "--out", type=FILE)
+seed_option = partial(click.option, "--seed", type=int, default=1)
+json_option = flag("--json", "as_json", help="as JSON")
+base_option = click.option(
+    "--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names"
+)
 run_argument = click.argument("path", metavar="RUN", help="the run's folder")
 overrides_argument = click.argument(
     "overrides", nargs=-1, metavar="[KEY=VALUE]...", help="e.g. run.steps=40"

@@ -7,13 +7,20 @@ from typing import Any
 
 import rich_click as click
 
-from azr_population.cli.app import FILE, POSITIVE, app
+from azr_population.cli.app import (
+    app,
+    flag,
+    json_option,
+    number,
+    out_option,
+    seed_option,
+)
 
 
 @app.command()
 @click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN...", help="see above")
-@click.option("--out", type=FILE, default="comparison.html", metavar="FILE.html", help="the page")
-@click.option("--json", "as_json", is_flag=True, help="print the verdicts as JSON")
+@out_option(default="comparison.html", metavar="FILE.html", help="the page")
+@json_option
 def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
     """Say which runs are better, by how much, at what cost.
 
@@ -47,21 +54,11 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
 
 @app.command()
 @click.argument("paths", nargs=-1, required=True, metavar="RUN...", help="folders of runs")
-@click.option(
-    "--every",
-    type=POSITIVE,
-    metavar="N",
-    help="snapshots at multiples of N steps; default: all, or 8 evenly spaced if there are more",
-)
-@click.option("--tasks", type=POSITIVE, default=96, metavar="N", help="proposals of each teacher")
-@click.option("--samples", type=POSITIVE, default=2, metavar="N", help="attempts at each proposal")
-@click.option("--seed", type=int, default=1, metavar="S", help="seed of the draws")
-@click.option(
-    "--out",
-    type=FILE,
-    metavar="FILE.json",
-    help="CSV and HTML beside it; default: crossplay.json in the run, or here for several",
-)
+@number("--every", help="snapshots at multiples of N steps; default: all, or 8 of them")
+@number("--tasks", default=96, help="proposals of each teacher")
+@number("--samples", default=2, help="attempts at each proposal")
+@seed_option(help="seed of the draws")
+@out_option(metavar="FILE.json", help="CSV and HTML beside it; default: crossplay.json in the run")
 def crossplay(**options: Any) -> None:
     """Let stored teachers play stored students, of one or several runs.
 
@@ -81,18 +78,14 @@ def crossplay(**options: Any) -> None:
 
 @app.command()
 @click.argument("name", required=False, metavar="[NAME]", help="see --list")
-@click.option("--list", "show_list", is_flag=True, help="all recipes, and how long they take")
-@click.option(
-    "--from-results",
-    is_flag=True,
-    help="run nothing; runs that are not in --out come from the committed results",
-)
-@click.option("--plot-only", is_flag=True, help="run nothing, draw what is there")
-@click.option("--resume", is_flag=True, help="continue unfinished runs")
-@click.option("--dry-run", is_flag=True, help="print runs, time and folders, and stop")
-@click.option("--yes", is_flag=True, help="do not ask before playing more than 5 minutes")
+@flag("--list", "show_list", help="all recipes, and how long they take")
+@flag("--from-results", help="run nothing; runs that --out lacks come from the committed results")
+@flag("--plot-only", help="run nothing, draw what is there")
+@flag("--resume", help="continue unfinished runs")
+@flag("--dry-run", help="print runs, time and folders, and stop")
+@flag("--yes", help="do not ask before playing more than 5 minutes")
 @click.option("--seeds", metavar="N|A-B", help="how many or which; default: the recipe's")
-@click.option("--steps", type=POSITIVE, metavar="N", help="default: the recipe's")
+@number("--steps", help="default: the recipe's")
 @click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
 @click.option(
     "--scale",
@@ -100,18 +93,9 @@ def crossplay(**options: Any) -> None:
     default="nano",
     help="local runs, or a script with AZR's commands",
 )
-@click.option(
-    "--out",
-    type=FILE,
-    metavar="DIR",
-    help="folder of the runs, results in results/NAME; default: runs/recipes/SCALE",
-)
-@click.option(
-    "--save-results",
-    is_flag=True,
-    help="write the recipe's own results and the runs' metrics, for a commit",
-)
-@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="runs at a time")
+@out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes/SCALE")
+@flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")
+@number("--jobs", default=1, help="runs at a time")
 def recipe(show_list: bool, **options: Any) -> int:
     """Run a recipe for one of the paper's tables or figures, and draw it.
 

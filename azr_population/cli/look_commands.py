@@ -6,13 +6,24 @@ from typing import Any
 
 import rich_click as click
 
-from azr_population.cli.app import FILE, POSITIVE, app, only_one, run_argument
+from azr_population.cli.app import (
+    FILE,
+    app,
+    base_option,
+    flag,
+    json_option,
+    number,
+    only_one,
+    out_option,
+    run_argument,
+    seed_option,
+)
 from azr_population.errors import UserError
 
 
 @app.command()
 @click.argument("path", metavar="RUN", type=FILE, help="its folder; a folder of runs is listed")
-@click.option("--out", type=FILE, metavar="FILE.html", help="default: report.html in the run")
+@out_option(metavar="FILE.html", help="default: report.html in the run")
 def report(path: Path, out: Path | None) -> None:
     """Write a run's report as one HTML page."""
     from azr_population.analysis.report import run_lines, runs_in, write_report
@@ -29,28 +40,14 @@ def report(path: Path, out: Path | None) -> None:
 @click.option("--step", type=int, metavar="N", help="only this step")
 @click.option("--member", metavar="NAME", help="only this member, e.g. teacher_0")
 @click.option("--type", "task_type", metavar="TYPE", help="only this type of task, e.g. code_o")
-@click.option("--refused", is_flag=True, help="invalid proposals")
-@click.option("--valid", is_flag=True, help="valid proposals")
-@click.option("--solved", is_flag=True, help="correct attempts")
-@click.option("--failed", is_flag=True, help="incorrect attempts")
-@click.option(
-    "--limit",
-    type=click.IntRange(0),
-    metavar="N",
-    help="the newest N, 0: all; default 6, with --json all",
-)
-@click.option("--full", is_flag=True, help="whole prompts")
-@click.option("--json", "as_json", is_flag=True, help="the records as JSON lines")
-def show(
-    path: str,
-    step: int | None,
-    member: str | None,
-    task_type: str | None,
-    limit: int | None,
-    full: bool,
-    as_json: bool,
-    **verdicts: bool,
-) -> None:
+@flag("--refused", help="invalid proposals")
+@flag("--valid", help="valid proposals")
+@flag("--solved", help="correct attempts")
+@flag("--failed", help="incorrect attempts")
+@number("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
+@flag("--full", help="whole prompts")
+@json_option
+def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any) -> None:
     """Print what the members of a run wrote, and its verdict.
 
     A run keeps run.log_completions completions of each step, and all of the first. The newest are
@@ -64,9 +61,11 @@ def show(
     """
     from azr_population.pages.show import Wanted, show_completions
 
-    limit = limit if limit is not None else 0 if as_json else 6
-    chosen = [verdict for verdict, is_wanted in verdicts.items() if is_wanted]
-    show_completions(path, Wanted(step, member, task_type, chosen, limit), full, as_json)
+    if limit is None:
+        limit = 0 if as_json else 6
+    step, member, type = (wanted.pop(name) for name in ("step", "member", "task_type"))
+    verdicts = [name for name, is_wanted in wanted.items() if is_wanted]
+    show_completions(path, Wanted(step, member, type, verdicts, limit), full, as_json)
 
 
 @app.command()
@@ -78,29 +77,23 @@ def show(
     "--solve", metavar="FILE.py", help="ask about this program with a function f; -: standard input"
 )
 @click.option(
-    "--input",
-    "inputs",
-    metavar="ARGUMENTS",
-    multiple=True,
-    help="for --solve, as in f(...), may be repeated; a puzzle needs none",
+    "--input", "inputs", metavar="ARGUMENTS", multiple=True, help="for --solve, may be repeated"
 )
 @click.option("--type", "task_type", metavar="TYPE", help="type of task for --solve")
-@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="completions")
+@number("--samples", default=1, help="completions")
 @click.option(
     "--temperature", type=click.FloatRange(0), default=1.0, metavar="T", help="0 is greedy"
 )
-@click.option(
-    "--max-tokens", type=click.IntRange(0), default=0, metavar="N", help="of a completion; 0: any"
-)
-@click.option("--seed", type=int, default=1, help="seed of the draws")
-@click.option("--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names")
+@number("--max-tokens", type=click.IntRange(0), default=0, help="of a completion; 0: any")
+@seed_option(help="seed of the draws")
+@base_option
 @click.option(
     "--prompt-format",
     "format",
     type=click.Choice(["nano", "chat", "short"]),
     help="as base.prompt_format; default: the run's",
 )
-@click.option("--json", "as_json", is_flag=True, help="the records as JSON lines")
+@json_option
 def sample(path: Path, member: str | None, **options: Any) -> None:
     """Ask one member by hand: prompts, proposals, tasks of yours.
 

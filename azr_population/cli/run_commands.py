@@ -5,7 +5,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from azr_population.cli.app import FILE, app, overrides_argument
+from azr_population.cli.app import FILE, app, flag, overrides_argument, run_argument
 from azr_population.registry import trust
 
 # An eval of three times the usual tasks, at the first step and the last, each sampled once: so few
@@ -61,11 +61,11 @@ def demo(overrides: Sequence[str]) -> int:
 
 @app.command(help=TRAIN + _groups())
 @overrides_argument
-@click.option("--config", is_flag=True, help="print the configuration with its meaning, and stop")
+@flag("--config", help="print the configuration with its meaning, and stop")
 @click.option(
     "--config-file", type=FILE, metavar="FILE", help="what --config printed, or a run's config.yaml"
 )
-@click.option("--dry-run", is_flag=True, help="print members, samples and memory, and stop")
+@flag("--dry-run", help="print members, samples and memory, and stop")
 def train(overrides: Sequence[str], config: bool, config_file: Path | None, dry_run: bool) -> int:
     return _start(overrides, config, config_file, dry_run)
 
@@ -99,7 +99,7 @@ def _start(
 
 
 @app.command()
-@click.argument("path", metavar="RUN", help="the run's folder")
+@run_argument
 @overrides_argument
 def resume(path: str, overrides: Sequence[str]) -> int:
     """Continue a run from its last checkpoint.

@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from azr_population.cli.app import FILE, app, only_one, run_argument
+from azr_population.cli.app import app, flag, only_one, out_option, run_argument
 from azr_population.errors import UserError
 
 
@@ -16,16 +16,15 @@ from azr_population.errors import UserError
     "--to",
     "format",
     required=True,
-    type=click.Choice(["csv", "jsonl", "parquet", "verifiers"]),
+    type=click.Choice(["csv", "jsonl", "verifiers"]),
     help="the format",
 )
-@click.option("--out", required=True, type=FILE, metavar="FOLDER", help="a new folder")
+@out_option(required=True, metavar="FOLDER", help="a new folder")
 def export(path: str, format: str, out: Path) -> None:
     """Write a run's tasks and figures as a data set, tables or a taskset.
 
     \b
       azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
-      azr-population export runs/mine --to parquet --out tasks     tasks and metrics, a card
       azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
       azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
     """
@@ -38,10 +37,10 @@ def export(path: str, format: str, out: Path) -> None:
 @run_argument
 @click.argument("members", nargs=-1, required=True, metavar="MEMBER...", help="e.g. teacher_0")
 @click.option("--repo", metavar="OWNER/NAME", help="repository, created if needed")
-@click.option("--out", type=FILE, metavar="FOLDER", help="write the folder here, push nothing")
+@out_option(metavar="FOLDER", help="write the folder here, push nothing")
 @click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
 @click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
-@click.option("--private", is_flag=True, help="make a new repository private")
+@flag("--private", help="make a new repository private")
 def push(path: str, members: Sequence[str], **options: Any) -> None:
     """Push members to the Hugging Face Hub, with their cards.
 

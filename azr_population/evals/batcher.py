@@ -25,14 +25,11 @@ class Batcher(Generic[Request, Answer]):
         starts `wait` seconds after the last request came."""
         self._answer, self._size, self._key, self._wait = answer, size, key, wait
         self._queue: queue.SimpleQueue[tuple[Request, Future[Answer]]] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        # A daemon: Ctrl-C does not wait for a batch.
+        threading.Thread(target=self._serve, daemon=True).start()
 
     async def ask(self, request: Request) -> Answer:
         """The answer; raises what `answer` raised for the whole batch."""
-        if self._thread is None:
-            # A daemon: Ctrl-C does not wait for a batch.
-            self._thread = threading.Thread(target=self._serve, daemon=True)
-            self._thread.start()
         future: Future[Answer] = Future()
         self._queue.put((request, future))
         return await asyncio.wrap_future(future)
@@ -41,15 +38,21 @@ class Batcher(Generic[Request, Answer]):
         waiting: list[tuple[Request, Future[Answer]]] = []
         while True:
             self._collect(waiting)
-            # What was cancelled while it waited is dropped.
-            waiting = [item for item in waiting if not item[1].cancelled()]
-            if not waiting:
-                continue
             key = self._key(waiting[0][0])
-            batch = [item for item in waiting if self._key(item[0]) == key][: self._size]
-            waiting = [item for item in waiting if item not in batch]
-            running = [item for item in batch if item[1].set_running_or_notify_cancel()]
-            self._run([request for request, _ in running], [future for _, future in running])
+            alike = [item for item in waiting if self._key(item[0]) == key]
+            waiting = [item for item in waiting if self._key(item[0]) != key] + alike[self._size :]
+            # What was cancelled while it waited is dropped.
+            batch = [x for x in alike[: self._size] if x[1].set_running_or_notify_cancel()]
+            if not batch:
+                continue
+            requests, futures = zip(*batch, strict=True)
+            try:
+                for future, answer in zip(futures, self._answer(list(requests)), strict=True):
+                    future.set_result(answer)
+            except BaseException as error:  # the samples raise it, Inspect reports it
+                for future in futures:
+                    if not future.done():
+                        future.set_exception(error)
 
     def _collect(self, waiting: list[Any]) -> None:
         if not waiting:
@@ -59,13 +62,3 @@ class Batcher(Generic[Request, Answer]):
                 waiting.append(self._queue.get(timeout=self._wait))
             except queue.Empty:
                 return
-
-    def _run(self, requests: list[Request], futures: list[Future[Answer]]) -> None:
-        try:
-            answers = self._answer(requests)
-        except BaseException as error:  # the samples raise it, Inspect reports it
-            for future in futures:
-                future.set_exception(error)
-            return
-        for future, answer in zip(futures, answers, strict=True):
-            future.set_result(answer)

@@ -1,7 +1,6 @@
 """`azr-population benchmark`: targets x benchmarks by Inspect, then the table."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,14 @@ from inspect_ai.model import Model, get_model
 from azr_population.errors import UserError
 from azr_population.evals import table
 from azr_population.evals.benchmarks import BENCHMARKS, find_benchmarks, locate, read_benchmark
-from azr_population.evals.grading.sandbox import NO_ANSWER
-from azr_population.evals.prompts import TEMPLATES, find_template, templates_for
-from azr_population.evals.targets import BASE, find_target, find_targets
+from azr_population.evals.problem import NO_ANSWER
+from azr_population.evals.targets import BASE, EvalTarget, find_targets
 from azr_population.evals.tasks import TASKS
 from azr_population.files import write_atomically
 from azr_population.registry import trust
+
+MEMBERS = ("all", "teachers", "students")
+"""Which members of a run: the single agent counts as teacher and as student."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,10 @@ class BenchmarkSettings:
     """Names and areas, comma-separated; `all` is the paper's ten."""
     data: str = ""
     """Folder of the benchmarks' files."""
-    prompts: str = ""
-    """Template names, comma-separated; each benchmark has its own by default."""
     members: str = "all"
     samples: int = 1
     temperature: float | None = None
     """Default 0 (greedy) with one sample, 0.8 with several."""
-    top_p: float | None = None
     max_tokens: int | None = None
     limit: int | None = None
     """First problems of each benchmark."""
@@ -47,15 +45,7 @@ class BenchmarkSettings:
     dtype: str = "float32"
     device: str = "cpu"
     batch_size: int = 64
-    server: str = ""
-    """URL of an OpenAI-compatible server (`.../v1`), whose models the targets are."""
-    timeout: int = 3600
-    """Seconds for one answer of a server."""
-    retries: int = 3
-    """Of a request to a server."""
     logs: Path | None = None
-    display: Any = None
-    """Inspect's: full, rich, plain, none."""
 
     def sampling(self) -> dict[str, Any]:
         """Inspect's options of generation. Raises UserError where they contradict each other."""
@@ -67,17 +57,17 @@ class BenchmarkSettings:
                 f"samples={self.samples} at temperature 0 are all the same; give --temperature",
                 key="temperature",
             )
-        options = {"temperature": temperature, "max_tokens": self.max_tokens}
+        options: dict[str, Any] = {"temperature": temperature}
         if temperature:
-            options |= {"seed": self.seed, "top_p": self.top_p or 0.95}
-        return {name: value for name, value in options.items() if value is not None}
+            options |= {"seed": self.seed, "top_p": 0.95}
+        return options if self.max_tokens is None else {**options, "max_tokens": self.max_tokens}
 
 
 def run_benchmarks(
-    targets: Sequence[str], settings: BenchmarkSettings, out: Path | None = None
+    names: Sequence[str], settings: BenchmarkSettings, out: Path | None = None
 ) -> pd.DataFrame:
-    """Asks the targets (runs, PEFT folders, bases; models of `settings.server`), prints the table,
-    writes it to `out`, and returns the figures (see `table.figures`).
+    """Asks the targets of these names (see `find_targets`), prints the table, writes it to `out`,
+    and returns the figures (see `table.figures`).
 
     What is in the logs is not asked again: after Ctrl-C the same command goes on.
 
@@ -86,25 +76,26 @@ def run_benchmarks(
     """
     if out and out.suffix not in table.FORMATS:
         raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}", key="out")
-    if not targets:
+    if not names:
         raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
     trust(settings.rollout)
-    benchmarks = _benchmarks(settings)
+    benchmarks = [benchmark.name for benchmark in find_benchmarks(settings.benchmarks)]
     parts: list[pd.DataFrame] = []
     bases: dict[str, pd.DataFrame] = {}
-    for names in [targets] if settings.server else [[target] for target in targets]:
-        label, folder, models = _models(names, settings)
-        base = next((m.weights for m in models if m.name == BASE), "")
+    for name in names:
+        label, folder = _place(Path(name))
+        targets = _chosen(find_targets(name, settings.base), settings.members)
         # Runs share their base: it is asked once.
-        asked = [m for m in models if not (m.name == BASE and base in bases)]
+        base = targets[0].weights
+        asked = [target for target in targets if not (target.name == BASE and base in bases)]
+        models = {target.name: _model(target, settings) for target in asked}
         log_folder = (settings.logs or folder) / "logs"
-        logs = _ask(asked, benchmarks, settings, log_folder)
-        samples = table.read_samples(
-            logs, {str(model): (label, m.name) for m in asked for model in (m.chat, m.plain)}
-        )
+        logs = _ask(list(models.values()), benchmarks, settings, log_folder)
+        titles = {str(model): title for title, model in models.items()}
+        samples = table.read_samples(logs, titles).assign(label=label)
         if base in bases:
             samples = pd.concat([bases[base].assign(label=label), samples])
-        elif base:
+        else:
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
         _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
@@ -117,69 +108,48 @@ def run_benchmarks(
     return figures
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A model, for chat prompts and for plain ones."""
-
-    name: str
-    weights: str
-    chat: Model
-    plain: Model
-
-
-def _models(names: Sequence[str], settings: BenchmarkSettings) -> tuple[str, Path, list[_Asked]]:
-    """Label, folder of the records, and models that names stand for."""
-    if settings.server:
-        label = settings.server.split("://")[-1].strip("/").replace("/", "_")
-        key = os.environ.get("OPENAI_API_KEY") or "none"
-        models = []
-        for name in names:
-            chat, plain = (
-                get_model(f"{provider}/server/{name}", base_url=settings.server, api_key=key)
-                for provider in ("openai-api", "openai-api-completions")
-            )
-            models.append(_Asked(name, "", chat, plain))
-        return label, Path("evaluations") / label, models
-    path = Path(names[0])
-    members, base = settings.members, settings.base
-    chosen = find_targets(path, members, base) if path.exists() else [find_target(names[0], base)]
-    models = []
-    for target in chosen:
-        model = get_model(
-            f"azrpop/{target.folder or target.base}",
-            dtype=settings.dtype,
-            device=settings.device,
-            rollout=settings.rollout,
-            batch_size=settings.batch_size,
-            base=str(base or ""),
-            weights=target.weights,
-        )
-        models.append(_Asked(target.name, target.weights, model, model))
+def _place(path: Path) -> tuple[str, Path]:
+    """What a target is called in the table, and the folder of its figures and logs."""
     parts = path.resolve().parts
     label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
     is_run = (path / "config.yaml").is_file()
-    return label, path / "evaluation" if is_run else Path("evaluations") / label, models
+    return label, path / "evaluation" if is_run else Path("evaluations") / label
+
+
+def _chosen(targets: Sequence[EvalTarget], members: str) -> list[EvalTarget]:
+    """The base and these members. Raises UserError: there are none."""
+    other_role = {"teachers": "student_", "students": "teacher_"}.get(members, "-")
+    chosen = [target for target in targets if not target.name.startswith(other_role)]
+    if len(chosen) == 1 < len(targets):
+        names = ", ".join(target.name for target in targets)
+        raise UserError(f"--members={members}: there are none, only {names}", key="members")
+    return chosen
+
+
+def _model(target: EvalTarget, settings: BenchmarkSettings) -> Model:
+    return get_model(
+        f"azrpop/{target.folder or target.base}",
+        dtype=settings.dtype,
+        device=settings.device,
+        rollout=settings.rollout,
+        batch_size=settings.batch_size,
+        base=str(settings.base or ""),
+        weights=target.weights,
+    )
 
 
 def _ask(
-    models: Sequence[_Asked], benchmarks: dict[str, str], settings: BenchmarkSettings, folder: Path
+    models: Sequence[Model], benchmarks: Sequence[str], settings: BenchmarkSettings, folder: Path
 ) -> list[EvalLog]:
     """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
     tasks = []
-    for name, prompt in benchmarks.items():
-        problems = read_benchmark(name, settings.data).problems
-        chat = find_template(prompt, name).make(problems[0]).chat
+    for name in benchmarks:
         for model in models:
-            task = TASKS[name](data=settings.data, prompt=prompt)
-            task.model = model.chat if chat else model.plain
+            task = TASKS[name](data=settings.data)
+            task.model = model
             tasks.append(task)
     if not tasks:
         return []
-    options: dict[str, Any] = settings.sampling()
-    if settings.server:
-        options |= {"attempt_timeout": settings.timeout, "max_retries": settings.retries}
-    else:
-        options["max_connections"] = 1024
     done, logs = eval_set(
         tasks,
         log_dir=str(folder),
@@ -190,8 +160,8 @@ def _ask(
         limit=settings.limit,
         epochs=settings.samples,
         max_tasks=len(tasks),
-        display=settings.display,
-        **options,
+        max_connections=1024,
+        **settings.sampling(),
     )
     failed = [log for log in logs if log.status != "success"]
     way_on = f"Finished samples are in {folder}; the same command continues"
@@ -209,25 +179,8 @@ def _ask(
     return logs
 
 
-def _benchmarks(settings: BenchmarkSettings) -> dict[str, str]:
-    """The chosen benchmarks and their templates by name; '' is the benchmark's default. Raises
-    UserError for an unknown one."""
-    prompts = dict.fromkeys(
-        (candidate.name for candidate in find_benchmarks(settings.benchmarks)), ""
-    )
-    for name in filter(None, (part.strip() for part in settings.prompts.split(","))):
-        suitable = [benchmark for benchmark in prompts if name in templates_for(benchmark)]
-        if not suitable:
-            names = ", ".join(TEMPLATES)
-            raise UserError(
-                f"prompts={name} is for none of these benchmarks; there are {names}", key="prompts"
-            )
-        prompts |= dict.fromkeys(suitable, name)
-    return prompts
-
-
 def _write_figures(
-    path: Path, figures: pd.DataFrame, benchmarks: dict[str, str], settings: BenchmarkSettings
+    path: Path, figures: pd.DataFrame, benchmarks: Sequence[str], settings: BenchmarkSettings
 ) -> None:
     """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
     ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
@@ -240,11 +193,11 @@ def _write_figures(
             "name": name,
             "title": BENCHMARKS[name].title,
             "data": read_benchmark(name, settings.data).identity,
-            "prompt": prompt or BENCHMARKS[name].prompt,
+            "prompt": BENCHMARKS[name].prompt,
             "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
             "limit": settings.limit,
         }
-        for name, prompt in benchmarks.items()
+        for name in benchmarks
     ]
     content = {
         "benchmarks": about,
@@ -274,23 +227,11 @@ def list_benchmarks(settings: BenchmarkSettings) -> None:
     extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
     for benchmark in find_benchmarks(settings.benchmarks + extra):
-        read = (
-            read_benchmark(benchmark.name, settings.data)
-            if locate(benchmark, settings.data)
-            else None
-        )
-        rows.append(
-            {
-                "benchmark": benchmark.name,
-                "area": benchmark.area,
-                "data": read.identity
-                if read
-                else f"missing: {benchmark.files[0]}, from {benchmark.source}",
-                "problems": len(read.problems) if read else 0,
-                "prompt": benchmark.prompt,
-                "licence": benchmark.licence,
-            }
-        )
+        row = {"benchmark": benchmark.name, "area": benchmark.area, "prompt": benchmark.prompt}
+        if locate(benchmark, settings.data):
+            read = read_benchmark(benchmark.name, settings.data)
+            rows.append(row | {"problems": len(read.problems), "data": read.identity})
+        else:
+            missing = f"missing: {benchmark.files[0]}, from {benchmark.source}"
+            rows.append(row | {"problems": 0, "data": missing})
     print(pd.DataFrame(rows).to_markdown(index=False))
-    for name, template in TEMPLATES.items():
-        print(f"prompt {name}: {template.source}")

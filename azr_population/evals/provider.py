@@ -6,7 +6,6 @@ Requests for all models on one base are sampled together.
 """
 
 import hashlib
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,9 +26,7 @@ from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.evals.batcher import Batcher
-from azr_population.evals.targets import EvalTarget, LoadedRollout, find_target, load_rollout
-from azr_population.weights.adapter import LoraSpec
-from azr_population.weights.peft_folder import load_adapter
+from azr_population.evals.targets import EvalTarget, LoadedRollout, find_targets, load_rollout
 
 MAX_TOKENS = 2048
 """Default length of a completion."""
@@ -40,12 +37,11 @@ class Request:
     """One completion of a prompt."""
 
     target: EvalTarget
-    messages: tuple[ChatMessage, ...]
+    messages: list[ChatMessage]
     max_tokens: int
-    temperature: float
-    top_p: float
-    seed: int
-    stops: tuple[str, ...] = ()
+    sampling: tuple[float, float, int]
+    """Temperature, top-p and seed."""
+    stops: tuple[str, ...]
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -63,31 +59,25 @@ class SharedRollout:
     """One base and the members on it that are evaluated."""
 
     def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
-        self.base, self.dtype, self.device = base, dtype, device
-        self.settings = RolloutSettings(rollout)
-        self.specs: dict[EvalTarget, LoraSpec | None] = {}
-        """The shape of each target's adapter; None for the base."""
+        self.dtype, self.device, self.settings = dtype, device, RolloutSettings(rollout)
+        self.targets: set[EvalTarget] = set()
         # Inspect starts samples one by one: a full batch is worth a wait.
-        self.batcher = Batcher(self.generate, batch_size, self._key, wait=1.0)
+        self.batcher = Batcher(self.generate, batch_size, lambda asked: asked.sampling, wait=1.0)
         self._loaded: LoadedRollout | None = None
 
-    def add(self, target: EvalTarget) -> None:
-        """Adds a target. Raises UserError: its folder is not an adapter."""
-        self.specs[target] = load_adapter(target.folder).spec if target.folder else None
-
     def generate(self, requests: list[Request]) -> list[ModelOutput]:
-        """A completion for each request; they have one `_key`."""
-        first = requests[0]
+        """A completion for each request; they are sampled alike."""
         loaded = self._load({request.target for request in requests})
         prompts = [_render(loaded.tokenizer, request) for request in requests]
         ids = loaded.tokenizer([text for text, _ in prompts], add_special_tokens=False)["input_ids"]
         fitting = [n for n, prompt in enumerate(ids) if 0 < len(prompt) < loaded.context]
         limits = [min(requests[n].max_tokens, loaded.context - len(ids[n])) for n in fitting]
+        temperature, top_p, seed = requests[0].sampling
         groups = loaded.rollout.generate(
             [ids[n] for n in fitting],
             [loaded.slots[requests[n].target] for n in fitting],
-            Sampling(tuple(limits), first.temperature, first.top_p),
-            first.seed,
+            Sampling(tuple(limits), temperature, top_p),
+            seed,
             [requests[n].row for n in fitting],
         )
         completions = {n: group[0] for n, group in zip(fitting, groups, strict=True)}
@@ -102,18 +92,9 @@ class SharedRollout:
             if self._loaded is not None:
                 self._loaded.rollout.close()
                 self._loaded = None
-            spec = self._spec(targets)
-            together = [target for target, shape in self.specs.items() if shape in (spec, None)]
+            together = sorted(self.targets, key=lambda target: str(target.folder or ""))
             self._loaded = load_rollout(together, self.dtype, self.device, self.settings)
         return self._loaded
-
-    def _spec(self, targets: set[EvalTarget]) -> LoraSpec | None:
-        """The shape of these targets' adapters; the base goes with the first members."""
-        shapes = *(self.specs[target] for target in targets), *self.specs.values()
-        return next(filter(None, shapes), None)
-
-    def _key(self, request: Request) -> Hashable:
-        return self._spec({request.target}), request.temperature, request.top_p, request.seed
 
 
 @cache
@@ -142,11 +123,11 @@ class PopulationAPI(ModelAPI):
         weights: str = "",
     ) -> None:
         """`base` takes the place of the one that an adapter names; `weights` is in the log, so that
-        a member that was trained on is another model. Raises UserError as `find_target`."""
+        a member that was trained on is another model. Raises UserError as `find_targets`."""
         super().__init__(model_name, base_url, api_key, [], config)
-        self.target = find_target(model_name, Path(base) if base else None)
+        self.target = find_targets(model_name, Path(base) if base else None)[-1]
         self.shared = shared_rollout(self.target.base, dtype, device, rollout, batch_size)
-        self.shared.add(self.target)
+        self.shared.targets.add(self.target)
 
     def max_connections(self) -> int:
         """As many as a batch holds: the rollout is one queue."""
@@ -170,14 +151,13 @@ class PopulationAPI(ModelAPI):
         """One completion; a last turn of the assistant's is the beginning of its answer."""
         if tools:
             raise UserError("members have not learned to call tools")
-        greedy = config.temperature == 0
+        temperature = 1.0 if config.temperature is None else config.temperature
+        top_p = 1.0 if temperature == 0 or config.top_p is None else config.top_p
         request = Request(
             self.target,
-            tuple(input),
+            input,
             config.max_tokens or MAX_TOKENS,
-            1.0 if config.temperature is None else config.temperature,
-            1.0 if greedy or config.top_p is None else config.top_p,
-            config.seed or 0,
+            (temperature, top_p, config.seed or 0),
             tuple(config.stop_seqs or ()),
         )
         output = await self.shared.batcher.ask(request)

@@ -6,9 +6,7 @@ the exact binomial bound where none or all were solved.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +21,14 @@ from azr_population.evals.targets import BASE
 from azr_population.method.held_out_eval import pass_at
 
 KS = (1, 4, 16, 64, 256)
+FORMATS = (".csv", ".md", ".tex")
 _DRAWS = 2000
 _SEED = 20_260_527
-_SUMMARIES: dict[str, Callable[..., Any]] = {
-    "members (mean)": np.mean, "best member": np.max, "weakest member": np.min,
-}  # fmt: skip
-FORMATS = (".csv", ".md", ".tex")
 
 
-def read_samples(logs: Iterable[EvalLog], names: dict[str, tuple[str, str]]) -> pd.DataFrame:
-    """One row a sample: label, model, benchmark, problem, epoch, correct, reason, stop_reason.
-
-    `names` has label and name by Inspect's name of the model, in the order of the table.
-    """
+def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFrame:
+    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason; in the
+    table's order. `names` has the models' names by Inspect's."""
     rows = []
     models, tasks = list(names), list(BENCHMARKS)
 
@@ -44,13 +37,11 @@ def read_samples(logs: Iterable[EvalLog], names: dict[str, tuple[str, str]]) -> 
 
     for header in sorted(logs, key=place):
         log = read_eval_log(header.location, resolve_attachments=False)
-        label, name = names[log.eval.model]
         for sample in log.samples or []:
             (score,) = (sample.scores or {}).values()
             rows.append(
                 {
-                    "label": label,
-                    "model": name,
+                    "model": names[log.eval.model],
                     "benchmark": log.eval.task.rpartition("/")[2],
                     "problem": str(sample.id),
                     "epoch": sample.epoch,
@@ -85,58 +76,75 @@ def figures(samples: pd.DataFrame) -> pd.DataFrame:
     """
     titles = columns(list(dict.fromkeys(samples["benchmark"])))
     fewest = samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
-    rows = []
-    for (label, group), k in product(samples.groupby("label", sort=False), KS):
-        if k > fewest:
-            continue
-        scores = _scores(group, k)
-        for title, weights in titles.items():
-            by_model = {name: _draw(by, weights) for name, by in scores.items()}
-            base = by_model.get(BASE)
-            lines = [(n, "base" if n == BASE else "model", draws) for n, draws in by_model.items()]
-            members = [draws for name, role, draws in lines if role == "model"]
-            if len(members) > 1:
-                lines += [(n, "summary", f(members, axis=0)) for n, f in _SUMMARIES.items()]
-            problems = sum(len(next(iter(scores.values()))[name]) for name in weights)
-            for name, role, draws in lines:
-                gain = None if base is None or role == "base" else draws - base
-                rows.append(
-                    {
-                        "label": label, "model": name, "role": role, "column": title, "k": k,
-                        **_interval(draws, problems, "value", "low", "high"),
-                        **_interval(gain, 0, "difference", "difference_low", "difference_high"),
-                        "problems": problems,
-                    }
-                )  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {"label": label, "model": model, "role": role, "column": title, "k": k, **line}
+            for label, group in samples.groupby("label", sort=False)
+            for k in KS
+            if k <= fewest
+            for wide in [_scores(group, k)]
+            for title, weights in titles.items()
+            for model, role, line in _lines(wide, weights)
+        ]
+    )
 
 
-def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
-    """Model -> benchmark -> pass@k of each problem, in [0, 1]; problems in one order for all."""
+def _scores(samples: pd.DataFrame, k: int) -> dict[str, pd.DataFrame]:
+    """Benchmark -> pass@k in [0, 1] of each problem (row) by each model (column)."""
     grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
     scores = grouped.agg(lambda verdicts: pass_at(k, len(verdicts), int(verdicts.sum())))
-    by_model: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
+    wide = {}
     for benchmark, group in scores.groupby("benchmark", sort=False):
-        wide = group.reset_index().pivot(index="problem", columns="model", values="correct")
-        wide = wide.reindex(columns=samples["model"].unique())
-        if wide.isna().any(axis=None):
+        by_model = group.reset_index().pivot(index="problem", columns="model", values="correct")
+        wide[str(benchmark)] = by_model.reindex(columns=samples["model"].unique()).astype(float)
+        if wide[str(benchmark)].isna().any(axis=None):
             raise UserError(f"{benchmark}: the models were not asked the same problems")
-        for model, values in wide.items():
-            by_model[str(model)][str(benchmark)] = values.to_numpy(float)
-    return by_model
+    return wide
 
 
-def _draw(scores: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
-    """[1 + draws]: the column's figure, then those of bootstrap samples of the problems. All models
-    have the same samples, so that differences are paired."""
+def _lines(
+    wide: dict[str, pd.DataFrame], weights: dict[str, float]
+) -> list[tuple[str, str, dict[str, float]]]:
+    """(model, role, figures) of one column: the models in order, then the summaries."""
+    draws = _draw(wide, weights)
+    base = draws.get(BASE)
+    lines = [(name, "base" if name == BASE else "model", drawn) for name, drawn in draws.items()]
+    members = [drawn for _, role, drawn in lines if role == "model"]
+    if len(members) > 1:
+        lines.append(("members (mean)", "summary", np.mean(members, axis=0)))
+        lines.append(("best member", "summary", np.max(members, axis=0)))
+        lines.append(("weakest member", "summary", np.min(members, axis=0)))
+    problems = sum(len(wide[name]) for name in weights)
+    return [
+        (
+            name,
+            role,
+            {
+                **_interval(drawn, problems, "value", "low", "high"),
+                **_interval(
+                    None if base is None or role == "base" else drawn - base,
+                    0, "difference", "difference_low", "difference_high",
+                ),
+                "problems": problems,
+            },
+        )
+        for name, role, drawn in lines
+    ]  # fmt: skip
+
+
+def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str, np.ndarray]:
+    """Of each model [1 + draws]: the column's figure, then those of bootstrap samples of the
+    problems. All models have the same samples, so that differences are paired."""
     random = np.random.default_rng(_SEED)
-    total = np.zeros(1 + _DRAWS)
+    total: Any = 0.0
     for name, weight in weights.items():
-        n = len(scores[name])
+        scores = wide[name]
+        n = len(scores)
         # How often each problem is drawn: then a draw's mean is a matrix product.
         counts = random.multinomial(n, np.full(n, 1 / n), size=_DRAWS)
-        total += weight * np.append(scores[name].mean(), counts @ scores[name] / n)
-    return total
+        means = np.concatenate([scores.to_numpy().mean(0)[None], counts @ scores.to_numpy() / n])
+        total = total + weight * means
+    return {str(model): total[:, place] for place, model in enumerate(scores.columns)}
 
 
 def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
@@ -156,13 +164,8 @@ def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
 def table(figures: pd.DataFrame) -> pd.DataFrame:
     """The table that is read: a row a model and k, a column a benchmark or area, in percent."""
     several = figures["k"].nunique() > 1
-    shown = figures.assign(
-        text=figures.apply(_text, axis=1),
-        name=[
-            f"{model} pass@{k}" if several else model
-            for model, k in zip(figures["model"], figures["k"], strict=True)
-        ],
-    )
+    names = figures["model"] + (" pass@" + figures["k"].astype(str) if several else "")
+    shown = figures.assign(name=names, text=figures.apply(_text, axis=1))
     rows = shown[["label", "name"]].drop_duplicates()
     wide = shown.pivot(index=["label", "name"], columns="column", values="text")
     return wide.loc[list(rows.itertuples(index=False)), list(shown["column"].unique())]

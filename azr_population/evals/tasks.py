@@ -6,29 +6,48 @@
 Inspect finds them, and the provider `azrpop`, by the entry point of the package.
 """
 
-from collections.abc import Callable
+from dataclasses import asdict
+from functools import cache, lru_cache
 from typing import Any
 
 from inspect_ai import Task as InspectTask
 from inspect_ai import task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageUser,
-    GenerateConfig,
-)
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.errors import UserError
 from azr_population.evals import provider as provider
+from azr_population.evals.batcher import Batcher
 from azr_population.evals.benchmarks import BENCHMARKS, read_benchmark
-from azr_population.evals.prompts import Prompt, find_template
-from azr_population.evals.scorers import answers, check_grader, domain_answers
+from azr_population.evals.domain_problem import DomainProblem
+from azr_population.evals.problem import EvalVerdict, Problem
 
+TASKS_PER_TYPE = 100
+"""Held-out tasks of a domain."""
+_TASKS_SEED = 7
+_BATCH = 64
+_SELF_TESTS = 4
+"""Problems of a benchmark that its judge is tested on."""
 _STOPS = 4
 """Stop sequences that OpenAI's protocol allows."""
+
+
+@lru_cache(maxsize=16)
+def read_problems(name: str, data: str = "", prompt_format: str = "chat") -> dict[str, Problem]:
+    """By id: the problems of a benchmark in the folder `data`, or the held-out tasks of a domain
+    with its prompts of that format. Raises UserError: the data are missing or damaged."""
+    if name in BENCHMARKS:
+        return {problem.id: problem for problem in read_benchmark(name, data).problems}
+    domain = find_domain(name)
+    tasks = domain.eval_tasks(TASKS_PER_TYPE, _TASKS_SEED, domain.wanted(None))
+    problems = [
+        DomainProblem(f"{task.type}/{number}", name, task, prompt_format)
+        for number, task in enumerate(tasks)
+    ]
+    return {problem.id: problem for problem in problems}
 
 
 @solver
@@ -40,11 +59,10 @@ def ask() -> Solver:
         user = state.messages[-1]
         about = user.metadata or {}
         user.metadata = {**about, "sample": str(state.sample_id), "epoch": state.epoch}
-        if state.model.api == "azrpop" and (beginning := about.get("answer_begins")):
+        is_member = state.model.api == "azrpop"
+        if is_member and (beginning := about.get("answer_begins")):
             state.messages.append(ChatMessageAssistant(content=beginning, metadata=user.metadata))
-        stops = about.get("stops") or []
-        if state.model.api != "azrpop":
-            stops = stops[:_STOPS]
+        stops = list(about.get("stops", ()))[: None if is_member else _STOPS]
         options: dict[str, Any] = {"stop_seqs": stops} if stops else {}
         state = await generate(state, **options)
         if len(state.output.choices) != 1:
@@ -54,97 +72,107 @@ def ask() -> Solver:
     return solve
 
 
-def benchmark_task(name: str, data: str = "", prompt: str = "") -> InspectTask:
-    """A benchmark as a task; its grader proves itself first.
+@scorer(metrics=[accuracy(), stderr()])
+def answers(name: str, data: str = "", prompt_format: str = "chat") -> Scorer:
+    """Scores answers to `read_problems` of these arguments."""
+    problems = read_problems(name, data, prompt_format)
+    batcher = _batcher(name)
 
-    Args:
-        name: of `benchmarks.BENCHMARKS`.
-        data: folder of the benchmarks' files.
-        prompt: of `prompts.TEMPLATES`; '' is the benchmark's own.
+    async def score(state: TaskState, target: Target) -> Score:
+        problem = problems[str(state.sample_id)]
+        text, plain = state.output.completion, problem.prompt.plain
+        if plain and (state.output.metadata or {}).get("plain"):
+            text = plain + text  # the prompt was the beginning of the program
+        if problem.needs_end and state.output.stop_reason != "stop":
+            text = ""
+        verdict = await batcher.ask((problem, text))
+        return Score(
+            value=CORRECT if verdict.passed else INCORRECT,
+            answer=verdict.answer,
+            explanation=f"{verdict.reason} {verdict.detail}".strip(),
+            metadata={"reason": verdict.reason},
+        )
 
-    Raises UserError: the data are missing or damaged, or the grader does not judge right.
-    """
-    read = read_benchmark(name, data)
-    template = find_template(prompt, name)
-    check_grader(name, data, prompt)
-    samples = [
-        _sample(problem.id, template.make(problem), target=getattr(problem, "gold", ""))
-        for problem in read.problems
-    ]
+    return score
+
+
+@cache
+def _batcher(name: str) -> Batcher[tuple[Problem, str], EvalVerdict]:
+    """Of one kind of problems: a batch has one judge."""
+    return Batcher(grade, _BATCH)
+
+
+def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
+    """Verdicts on completions for problems of one kind, in order."""
+    kind, problems = type(completions[0][0]), [problem for problem, _ in completions]
+    return kind.judge(list(zip(problems, kind.read_all(completions), strict=True)))
+
+
+@cache
+def self_test(name: str, data: str = "", prompt_format: str = "chat") -> None:
+    """Tests the judge of a benchmark or domain: right answers must pass, spoilt ones fail. Raises
+    UserError otherwise."""
+    problems = list(read_problems(name, data, prompt_format).values())[:_SELF_TESTS]
+    known = type(problems[0]).known_completions(problems)
+    verdicts = grade([(problem, text) for problem, *both in known for text in both])
+    for (problem, *_), verdict in zip(known, verdicts[::2], strict=True):
+        if not verdict.passed:
+            why = f"{verdict.reason} {verdict.detail}".strip()
+            raise _broken(name, f"fails {problem.id}'s own right answer ({why})")
+    # Not every one: for a few problems evalplus accepts any value but None.
+    if all(verdict.passed for verdict in verdicts):
+        raise _broken(name, f"passes a wrong answer to {problems[0].id}")
+
+
+def _broken(name: str, what: str) -> UserError:
+    return UserError(
+        f"{name}: its grader {what}, so no figure would mean anything and nothing was asked; "
+        "compare the versions installed with those of `pip install 'azr-population[eval]'`"
+    )
+
+
+def _task(name: str, max_tokens: int, about: dict[str, Any], **arguments: Any) -> InspectTask:
+    self_test(name, **arguments)
+    samples = [_sample(problem) for problem in read_problems(name, **arguments).values()]
     return InspectTask(
         dataset=MemoryDataset(samples, name=name),
         solver=ask(),
-        scorer=answers(name, data, prompt),
-        config=GenerateConfig(temperature=0.0, max_tokens=read.benchmark.max_tokens),
-        metadata={"data": read.identity, "prompt": prompt or read.benchmark.prompt},
+        scorer=answers(name, **arguments),
+        config=GenerateConfig(temperature=0.0, max_tokens=max_tokens),
+        metadata=about,
         name=name,
     )
 
 
-def _sample(id: str, prompt: Prompt, **fields: Any) -> Sample:
-    about = {
-        "raw": not prompt.chat,
-        "answer_begins": prompt.answer_begins,
-        "plain": prompt.plain,
-        "stops": list(prompt.stops),
-        "plain_stops": list(prompt.plain_stops),
-    }
-    user = {name: value for name, value in about.items() if value}
-    messages: list[ChatMessage] = [ChatMessageUser(content=prompt.text, metadata=user)]
-    if prompt.system:
-        messages.insert(0, ChatMessageSystem(content=prompt.system))
-    return Sample(id=id, input=messages, **fields)
+def _sample(problem: Problem) -> Sample:
+    """Its prompt as the user's message, with what the provider needs as metadata."""
+    about = {name: value for name, value in asdict(problem.prompt).items() if value}
+    message = ChatMessageUser(content=about.pop("text"), metadata=about)
+    return Sample([message], id=problem.id, target=str(getattr(problem, "gold", "")))
 
 
-def _register(name: str) -> Callable[..., InspectTask]:
+def _benchmark_task(name: str) -> Any:
     @task(name=name)
-    def benchmark(data: str = "", prompt: str = "") -> InspectTask:
-        return benchmark_task(name, data, prompt)
+    def benchmark(data: str = "") -> InspectTask:
+        read = read_benchmark(name, data)
+        about = {"data": read.identity, "prompt": read.benchmark.prompt}
+        return _task(name, read.benchmark.max_tokens, about, data=data)
 
     return benchmark
 
 
-TASKS = {name: _register(name) for name in BENCHMARKS}
-"""The benchmarks' tasks by name."""
-
-
-def held_out_task(domain: str, tasks_per_type: int, seed: int, prompt_format: str) -> InspectTask:
-    """Held-out tasks of a domain, judged by the referee; the grader must take their gold answers.
-
-    Args:
-        domain: of `domains.known.DOMAINS`, or a dotted path.
-        tasks_per_type: how many of each task type.
-        seed: of the tasks.
-        prompt_format: of the domain; `chat` for any instruction-tuned model.
-    """
-    held_out_domain = find_domain(domain)
-    format = held_out_domain.format(prompt_format)
-    types = held_out_domain.wanted(None)
-    tasks = {
-        f"{task.type}/{number}": task
-        for number, task in enumerate(held_out_domain.eval_tasks(tasks_per_type, seed, types))
-    }
-    samples = [
-        _sample(name, Prompt(format.solve_prompt(task), format.chat), metadata={"type": task.type})
-        for name, task in tasks.items()
-    ]
-    longest = max(format.max_new_tokens(task.type, "solve") for task in tasks.values())
-    return InspectTask(
-        dataset=MemoryDataset(samples, name=domain),
-        solver=ask(),
-        scorer=domain_answers(domain, prompt_format, tasks),
-        config=GenerateConfig(temperature=0.0, max_tokens=longest),
-        name=domain,
-    )
-
-
-def _register_domain(name: str) -> None:
+def _domain_task(name: str) -> Any:
     @task(name=name)
-    def domain(
-        tasks_per_type: int = 100, seed: int = 7, prompt_format: str = "chat"
-    ) -> InspectTask:
-        return held_out_task(name, tasks_per_type, seed, prompt_format)
+    def held_out(prompt_format: str = "chat") -> InspectTask:
+        domain = find_domain(name)
+        format = domain.format(prompt_format)
+        longest = max(format.max_new_tokens(type, "solve") for type in domain.wanted(None))
+        return _task(name, longest, {}, prompt_format=prompt_format)
+
+    return held_out
 
 
-for _entry in DOMAINS:
-    _register_domain(_entry.name)
+TASKS = {name: _benchmark_task(name) for name in BENCHMARKS}
+"""The benchmarks' tasks by name."""
+DOMAIN_TASKS = {entry.name: _domain_task(entry.name) for entry in DOMAINS}
+"""The domains' held-out tasks by name."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError
 from azr_population.files import replacing_folder
 from azr_population.hosts.loggers import step_figures
 from azr_population.printable import csv_text, printable, shareable
@@ -78,8 +78,7 @@ __all__ = ["SelfPlayEnv"]
 
 def export(path: str, format: str, out: Path) -> None:
     """Writes the folder whole or not at all; `format` is one of `FORMATS`. Raises UserError: the
-    folder is there already, the run holds nothing to export, or a package that the format needs is
-    not installed."""
+    folder is there already, or the run holds nothing to export."""
     run = RunDirectory(path)
     _ = run.config_file
     if out.exists():
@@ -120,30 +119,35 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
 
 
 def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
-    rows = _write_card(run, folder, "tasks.jsonl")
+    from huggingface_hub import DatasetCard, DatasetCardData
+
+    rows = distinct_tasks(run)
+    types = Counter(shareable(printable(row["type"]).replace("\n", " ")) for row in rows)
+    data = DatasetCardData(
+        task_categories=["text-generation"],
+        tags=["self-play", "code", "reasoning", "populora"],
+        configs=[{"config_name": "default", "data_files": "tasks.jsonl"}],
+    )
+    DatasetCard.from_template(
+        data,
+        template_str=DATA_SET_CARD,
+        counts="\n".join(f"- {type}: {count} tasks" for type, count in sorted(types.items())),
+        base=shareable(run.environment().get("base")),
+    ).save(folder / "README.md")
     _write_lines(folder / "tasks.jsonl", rows)
     return f"{len(rows)} tasks"
 
 
-def _parquet(run: RunDirectory, folder: Path, name: str) -> str:
-    try:
-        from pyarrow import ArrowException, Table, parquet
-    except ImportError as error:
-        raise UserError("--to parquet needs pyarrow; pip install pyarrow") from error
-    tables = {"tasks": _write_card(run, folder, "tasks.parquet"), "metrics": _figures(run)}
-    for file, rows in tables.items():
-        try:
-            parquet.write_table(Table.from_pylist(rows), folder / f"{file}.parquet")
-        except ArrowException as error:
-            raise UserError(
-                f"{run.path} holds no table, use --to jsonl: {first_line(error)}"
-            ) from error
-    return ", ".join(f"{len(rows)} {name}" for name, rows in tables.items())
-
-
 def _csv(run: RunDirectory, folder: Path, name: str) -> str:
-    figures = _figures(run)
-    text = csv_text(list(figures[0]), [list(row.values()) for row in figures])
+    """Every figure of every step, under the names that loggers use."""
+    figures = [
+        [step["step"], metric, value]
+        for step in run.metrics()
+        for metric, value in step_figures(step).items()
+    ]
+    if not figures:
+        raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
+    text = csv_text(["step", "name", "value"], figures)
     (folder / "metrics.csv").write_text(text, encoding="utf-8")
     return f"{len(figures)} metrics"
 
@@ -165,44 +169,11 @@ def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
 
 FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
     "jsonl": _jsonl,
-    "parquet": _parquet,
     "csv": _csv,
     "verifiers": _verifiers,
 }
 """Each writes into an empty folder, which will have this name, and says what it wrote."""
 
 
-def _write_card(run: RunDirectory, folder: Path, file: str) -> list[dict[str, Any]]:
-    """The tasks, which `file` will hold, and the README.md of the data set as the Hub reads it."""
-    from huggingface_hub import DatasetCard, DatasetCardData
-
-    rows = distinct_tasks(run)
-    types = Counter(shareable(printable(row["type"]).replace("\n", " ")) for row in rows)
-    data = DatasetCardData(
-        task_categories=["text-generation"],
-        tags=["self-play", "code", "reasoning", "populora"],
-        configs=[{"config_name": "default", "data_files": file}],
-    )
-    DatasetCard.from_template(
-        data,
-        template_str=DATA_SET_CARD,
-        counts="\n".join(f"- {type}: {count} tasks" for type, count in sorted(types.items())),
-        base=shareable(run.environment().get("base")),
-    ).save(folder / "README.md")
-    return rows
-
-
 def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def _figures(run: RunDirectory) -> list[dict[str, Any]]:
-    """Every figure of every step, under the names that loggers use."""
-    rows = [
-        {"step": step["step"], "name": name, "value": value}
-        for step in run.metrics()
-        for name, value in step_figures(step).items()
-    ]
-    if not rows:
-        raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
-    return rows

@@ -30,8 +30,6 @@ def push(
     """Pushes members to `repo`, or writes to the folder `out` what would be pushed. Raises
     UserError: there is no such run or member, the folder exists, the base has no name on the Hub,
     or the Hub refuses or cannot be reached."""
-    if not out and not HUB_NAME.fullmatch(repo):
-        raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
     run = RunDirectory(path)
     _ = run.config_file
     if out:
@@ -40,6 +38,8 @@ def push(
         write_repository(out, run, members, base, license)
         print(f"{out}: what would be pushed")
         return
+    if not HUB_NAME.fullmatch(repo):
+        raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "repository"
         write_repository(folder, run, members, base, license)
@@ -60,8 +60,6 @@ def write_repository(
     for name in members:
         if not run.member(name).is_dir():
             raise UserError(f"{run.path} has no member {name}")
-    if len(set(members)) < len(members):
-        raise UserError(f"a member is named twice: {', '.join(members)}")
     refuse_unplain(run.path, below=(run.members.name,))  # what a link leads to is not a member
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
@@ -69,7 +67,7 @@ def write_repository(
             _write_member(place, run, members[0], base, license)
             _write_eval_results(run, members[0], place)
             return
-        for name in members:
+        for name in dict.fromkeys(members):
             _write_member(place / name, run, name, base, license)
         listed = "".join(f"- [{name}]({name})\n" for name in members)
         text = f"---\n---\n\nMembers of one population, a PEFT adapter each:\n\n{listed}"
@@ -137,10 +135,8 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
     """What the records say of a member, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
     for step in run.metrics():
-        greedy, mu, sigma, generation = (
-            number(step.get(f"{name}/{metric}"))
-            for metric in ("eval/greedy", "mu", "sigma", "generation")
-        )
+        metrics = ("eval/greedy", "mu", "sigma", "generation")
+        greedy, mu, sigma, generation = (number(step.get(f"{name}/{metric}")) for metric in metrics)
         if greedy is not None:
             facts["eval"] = f"{greedy:.1%} at step {step.get('step')}"
         if mu is not None and sigma is not None:

@@ -62,16 +62,18 @@ def first_not_finite(adapter: Adapter) -> str | None:
     return None
 
 
-def refuse_unsound(adapter: Adapter, where: str) -> None:
-    """Raises `UserError` for values that are not finite or above `LARGEST`."""
+def refuse_not_finite(adapter: Adapter, where: str) -> None:
+    """Raises `UserError` for a NaN or Inf."""
     if (layer := first_not_finite(adapter)) is not None:
         raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
+
+
+def refuse_unsound(adapter: Adapter, where: str) -> None:
+    """Raises `UserError` for values that are not finite or above `LARGEST`."""
+    refuse_not_finite(adapter, where)
     for layer, pair in adapter.factors.items():
-        largest = max(float(factor.abs().max()) for factor in (pair.A, pair.B))
-        if largest > LARGEST:
-            raise UserError(
-                f"{where} holds {largest:.3g} in {layer}; at most {LARGEST:g} is accepted"
-            )
+        if (largest := max(float(factor.abs().max()) for factor in (pair.A, pair.B))) > LARGEST:
+            raise UserError(f"{where} holds {largest:.3g} in {layer}; at most {LARGEST:g} may be")
 
 
 def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
@@ -81,8 +83,8 @@ def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
         values = getattr(first.spec, field), getattr(second.spec, field)
         if values[0] != values[1]:
             raise UserError(
-                f"{who} have {field} {values[0]:g} and {values[1]:g}; bring both to one rank and "
-                "alpha first (evolve --rank R, or azr_population.weights.lowrank.convert)"
+                f"{who} have {field} {values[0]:g} and {values[1]:g}; see evolve --rank, or "
+                "azr_population.weights.lowrank.convert"
             )
     if first.factors.keys() != second.factors.keys():
         odd = min(first.factors.keys() ^ second.factors.keys())
@@ -90,8 +92,5 @@ def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
     for name, pair in first.factors.items():
         other = second.factors[name]
         if pair.A.shape != other.A.shape or pair.B.shape != other.B.shape:
-            raise UserError(
-                f"{who} belong to different bases: the shape of {name} is "
-                f"{pair.B.shape[0]}x{pair.A.shape[1]} in one and "
-                f"{other.B.shape[0]}x{other.A.shape[1]} in the other"
-            )
+            sizes = " and ".join(f"{len(p.B)}x{p.A.shape[1]}" for p in (pair, other))
+            raise UserError(f"{who} belong to different bases: {name} is {sizes}")

@@ -112,9 +112,8 @@ class Bank:
 
     def read(self, slot: int) -> Adapter:
         """A copy of the member's factors in the bank's dtype and on its device."""
-        factors = {}
-        for name, stack in self._stacks.items():
-            factors[name] = Factors(stack.A[slot].clone(), stack.B[slot].clone())
+        stacks = self._stacks.items()
+        factors = {name: Factors(s.A[slot].clone(), s.B[slot].clone()) for name, s in stacks}
         return Adapter(self.spec, factors)
 
     def write(self, slot: int, adapter: Adapter) -> None:
@@ -131,12 +130,8 @@ class Bank:
         shapes = {name: Factors(*stack.pairs[0]) for name, stack in self._stacks.items()}
         refuse_misfit(adapter, Adapter(self.spec, shapes), "the adapter and this run's members")
         for name, pair in adapter.factors.items():
-            for factor in (pair.A, pair.B):
-                if factor.dtype != self.dtype:
-                    raise UserError(
-                        f"{name} is {factor.dtype}, this run keeps {self.dtype}; convert the "
-                        "adapter first"
-                    )
+            if not pair.A.dtype == pair.B.dtype == self.dtype:
+                raise UserError(f"{name} is {pair.A.dtype} and {pair.B.dtype}, not {self.dtype}")
 
     def _add_update(self, name: str, layer: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
         route = self._route

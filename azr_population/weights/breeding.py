@@ -12,8 +12,6 @@ from azr_population.weights import operators as _registered  # noqa: F401
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, is_finite
 from azr_population.weights.operator import OPERATORS, Operator
 
-PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
-"""The eight operators of PopuLoRA; others are only used if a mix names them."""
 ATTEMPTS = 8
 """Attempts at a child with finite values before the step fails."""
 SMALLEST_STEP = 0.01
@@ -55,12 +53,10 @@ def get_operator(name: str) -> Operator:
         """The first operator takes the parents, each further one the child so far."""
         for step in steps:
             prefix = f"{step.name}."
-            chosen = {
-                key.removeprefix(prefix): value
-                for key, value in options.items()
-                if key.startswith(prefix)
+            step_options = {
+                k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)
             }
-            parents = [step(parents, generator, **chosen)]
+            parents = [step(parents, generator, **step_options)]
         return parents[0]
 
     return Operator(
@@ -154,20 +150,13 @@ def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], 
         resolved = chosen.resolve(options_of(chosen, options))
         if _weight(name, mix.get(name, 0)) == 0:
             continue
-        generator = torch.Generator().manual_seed(0)
-        parents = [
-            Adapter(
-                LoraSpec(rank, rank),
-                {
-                    "layer": Factors(
-                        torch.randn(rank, rank + 1, generator=generator),
-                        torch.randn(rank + 1, rank, generator=generator),
-                    )
-                },
-            )
+        random = torch.Generator().manual_seed(0)
+        pairs = [
+            [torch.randn(shape, generator=random) for shape in ((rank, rank + 1), (rank + 1, rank))]
             for _ in range(chosen.parents)
         ]
-        chosen(parents, generator, **resolved)
+        parents = [Adapter(LoraSpec(rank, rank), {"layer": Factors(*pair)}) for pair in pairs]
+        chosen(parents, random, **resolved)
 
 
 def _weight(name: str, weight: float) -> float:

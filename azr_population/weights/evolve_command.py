@@ -5,26 +5,14 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from azr_population.errors import UserError
 from azr_population.registry import trust
-from azr_population.weights.adapter import Adapter
-from azr_population.weights.breeding import (
-    Operator,
-    all_operators,
-    breed,
-    get_operator,
-)
+from azr_population.weights.breeding import Operator, all_operators, breed, get_operator
 from azr_population.weights.lowrank import convert
-from azr_population.weights.peft_folder import (
-    WEIGHTS_FILE,
-    load_adapter,
-    read_config,
-    save_adapter,
-)
+from azr_population.weights.peft_folder import WEIGHTS_FILE, load_adapter, read_config, save_adapter
 
 
 def make_child(
@@ -47,19 +35,19 @@ def make_child(
 
     Raises:
         UserError: an unknown operator or option, the wrong number of parents, or parents of
-            different bases or with the same weights; `out` exists.
+            different bases; `out` exists.
     """
     trust(name)
     operator = get_operator(name)
     options = operator.resolve(_settings(settings))
     if len(parents) != operator.parents:
-        plural = "parent" if operator.parents == 1 else "parents"
-        raise UserError(f"{operator.name} takes {operator.parents} {plural}, not {len(parents)}")
+        raise UserError(f"{operator.name} takes {_parents(operator)}; {len(parents)} are named")
     if os.path.lexists(out):
         raise UserError(f"{out} exists already; name another folder or remove it")
-    base = _one_base(parents)
+    bases = {str(read_config(folder).get("base_model_name_or_path")) for folder in parents}
+    if len(bases) > 1:
+        raise UserError(f"the parents have different bases: {', '.join(sorted(bases))}")
     adapters = [load_adapter(folder) for folder in parents]
-    _refuse_twins(parents, adapters)
     generator = torch.Generator().manual_seed(seed)
     if rank is not None:
         alpha = adapters[0].spec.scaling * rank
@@ -68,8 +56,15 @@ def make_child(
     command = ["azr-population", "evolve", name, *parents, "--out", out, "--seed", str(seed)]
     command += [word for pair in settings for word in ("--set", pair)]
     command += ["--rank", str(rank)] if rank is not None else []
-    lineage = _lineage(name, parents, seed, breeding.options)
-    save_adapter(child, out, base, lineage | {"made by": f"`{shlex.join(command)}`"})
+    facts: dict[str, object] = {
+        "operator": name,
+        "options": ", ".join(f"{k}={value:g}" for k, value in breeding.options.items()) or "none",
+        "seed": seed,
+    }
+    for number, folder in enumerate(parents, start=1):
+        digest = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
+        facts[f"parent {number}"] = f"{folder} (sha256 of its weights: {digest[:16]})"
+    save_adapter(child, out, bases.pop(), facts | {"made by": f"`{shlex.join(command)}`"})
     spec = child.spec
     return (
         f"{out}: {operator.name} of {', '.join(parents)}; rank {spec.rank}, "
@@ -99,47 +94,10 @@ def _parents(operator: Operator) -> str:
 def _settings(pairs: Sequence[str]) -> dict[str, float]:
     settings: dict[str, float] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
+        key, _, value = pair.partition("=")
         try:
             number = float(value)
-        except ValueError:
-            number = float("nan")
-        if not equals or number != number:
-            raise UserError(f"--set {pair}: give an option and a number, as in --set eps=0.1")
-        settings[key] = int(number) if number.is_integer() else number
+            settings[key] = int(number) if number.is_integer() else number
+        except ValueError as error:
+            raise UserError(f"--set {pair}: give an option and a number: --set eps=0.1") from error
     return settings
-
-
-def _one_base(folders: Sequence[str]) -> str:
-    bases = [str(read_config(folder).get("base_model_name_or_path")) for folder in folders]
-    for folder, base in zip(folders[1:], bases[1:], strict=True):
-        if base != bases[0]:
-            raise UserError(
-                f"the parents have different bases: {bases[0]} ({folders[0]}) and {base} ({folder})"
-            )
-    return bases[0]
-
-
-def _refuse_twins(folders: Sequence[str], parents: Sequence[Adapter]) -> None:
-    if len(parents) < 2:
-        return
-    first, second = parents[0].factors, parents[1].factors
-    if first.keys() == second.keys() and all(
-        torch.equal(first[name].A, second[name].A) and torch.equal(first[name].B, second[name].B)
-        for name in first
-    ):
-        raise UserError(
-            f"the parents {folders[0]} and {folders[1]} hold the same weights; "
-            "a crossover needs two different ones"
-        )
-
-
-def _lineage(
-    operator: str, parents: Sequence[str], seed: int, options: dict[str, Any]
-) -> dict[str, object]:
-    settings = ", ".join(f"{key}={value:g}" for key, value in options.items()) or "none"
-    lineage: dict[str, object] = {"operator": operator, "options": settings, "seed": seed}
-    for number, folder in enumerate(parents, start=1):
-        digest = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
-        lineage[f"parent {number}"] = f"{folder} (sha256 of its weights: {digest[:16]})"
-    return lineage

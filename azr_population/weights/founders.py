@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from azr_population.errors import UserError
-from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.adapter import Adapter, Factors, refuse_misfit
 from azr_population.weights.lowrank import convert
 from azr_population.weights.peft_folder import (
     CONFIG_FILE,
@@ -37,32 +37,16 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
         UserError: not an adapter, a higher rank, or layers or shapes that the run does not have.
     """
     adapter = load_adapter(_folder(source, [CONFIG_FILE, WEIGHTS_FILE]))
-    spec = fresh.spec
+    spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
     _refuse_rank(source, adapter.spec.rank, spec.rank)
-    for name, pair in adapter.factors.items():
-        place = fresh.factors.get(name)
-        if place is None:
-            raise UserError(
-                f"{source} adapts {name}, which this run's adapters do not (target_modules "
-                f"{', '.join(spec.target_modules)}); set them to include it, or use another base"
-            )
-        if pair.A.shape[1] != place.A.shape[1] or pair.B.shape[0] != place.B.shape[0]:
-            raise UserError(
-                f"{source} belongs to another base: its {name} is "
-                f"{pair.B.shape[0]}x{pair.A.shape[1]}, this base's {place.B.shape[0]}x"
-                f"{place.A.shape[1]}"
-            )
     factors = {
-        name: Factors(
-            pair.A.to(fresh.factors[name].A.dtype), pair.B.to(fresh.factors[name].B.dtype)
-        )
-        for name, pair in adapter.factors.items()
+        n: Factors(pair.A.to(dtype), pair.B.to(dtype)) for n, pair in adapter.factors.items()
     }
     padded = convert(Adapter(adapter.spec, factors), spec.rank, spec.alpha, generator)
     # In the run's order of layers; files may have another.
-    return Adapter(
-        spec, {name: padded.factors.get(name, fresh.factors[name]) for name in fresh.factors}
-    )
+    founder = Adapter(spec, {**fresh.factors, **padded.factors})
+    refuse_misfit(founder, fresh, f"{source} and this run's members")
+    return founder
 
 
 def _refuse_rank(source: str, rank: int, highest: int) -> None:

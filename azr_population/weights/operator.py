@@ -9,7 +9,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.registry import Registry
-from azr_population.weights.adapter import Adapter, first_not_finite, refuse_misfit
+from azr_population.weights.adapter import Adapter, refuse_misfit, refuse_not_finite
 
 Variation = Callable[..., Adapter]
 """(parents, generator, **options) -> child"""
@@ -58,10 +58,7 @@ class Operator:
         for other in used[1:]:
             refuse_misfit(used[0], other, "the parents")
         for parent in used:
-            if (layer := first_not_finite(parent)) is not None:
-                raise UserError(
-                    f"a parent holds a value that is not finite (NaN or Inf) in {layer}"
-                )
+            refuse_not_finite(parent, "a parent")
         with torch.no_grad():
             return self.function(used, generator, **resolved)
 
@@ -95,7 +92,8 @@ def operator(
 ) -> Callable[[Variation], Operator]:
     """Decorator that makes a function an operator; its keyword options become `defaults`.
 
-    With a `name` it is registered; without one, its name is its path, `module.function`.
+    With a `name` it is registered; without one, its name is its path, `module.function`. `code` is
+    PopuLoRA's, which then is the reference.
     """
 
     def register(function: Variation) -> Operator:
@@ -105,10 +103,11 @@ def operator(
         if limits.keys() != defaults.keys():
             mismatch = f"ranges are for {set(limits)}, options are {set(defaults)}"
             raise ValueError(f"{function.__name__}: {mismatch}")
+        source = reference or (f"PopuLoRA {code}" if code else "")
         called = name or function.__name__
         new_operator = Operator(
-            called, code, parents, reference, defaults, limits, function, step_size
+            called, code, parents, source, defaults, limits, function, step_size
         )
-        return OPERATORS.register(name, reference)(new_operator) if name else new_operator
+        return OPERATORS.register(name, source)(new_operator) if name else new_operator
 
     return register

@@ -28,14 +28,7 @@ NEGLIGIBLE = 1e-6
 arbitrary."""
 
 
-@operator(
-    "svd_structured",
-    code="M1",
-    parents=1,
-    reference="PopuLoRA M1",
-    ranges={"eps": (0.0, 1.0)},
-    step_size="eps",
-)
+@operator("svd_structured", code="M1", parents=1, ranges={"eps": (0.0, 1.0)}, step_size="eps")
 def svd_structured(
     parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.1
 ) -> Adapter:
@@ -63,7 +56,6 @@ def svd_structured(
     "layer_selective_gaussian",
     code="M2",
     parents=1,
-    reference="PopuLoRA M2",
     ranges={"eps": (0.0, 10.0), "fraction": (0.0, 1.0)},
     step_size="eps",
 )
@@ -87,11 +79,7 @@ def layer_selective_gaussian(
 
 
 @operator(
-    "component_masking",
-    code="M3",
-    parents=1,
-    reference="PopuLoRA M3",
-    ranges={"rho": (0.0, 1.0)},
+    "component_masking", code="M3", parents=1, reference="PopuLoRA M3", ranges={"rho": (0.0, 1.0)}
 )
 def component_masking(
     parents: Sequence[Adapter], generator: torch.Generator, *, rho: float = 0.3
@@ -111,14 +99,7 @@ def component_masking(
     return adapter_like(parents[0], factors)
 
 
-@operator(
-    "full_gaussian",
-    code="M4",
-    parents=1,
-    reference="PopuLoRA M4",
-    ranges={"eps": (0.0, 10.0)},
-    step_size="eps",
-)
+@operator("full_gaussian", code="M4", parents=1, ranges={"eps": (0.0, 10.0)}, step_size="eps")
 def full_gaussian(
     parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.15
 ) -> Adapter:
@@ -127,31 +108,6 @@ def full_gaussian(
     As `layer_selective_gaussian` with all layers.
     """
     return _noisy(parents[0], set(parents[0].factors), eps, generator)
-
-
-@operator(
-    "neftune_style",
-    code="M5",
-    parents=1,
-    reference="populora 0.4.5 M5, after NEFTune (arXiv 2310.05914); not among the paper's eight",
-    ranges={"alpha": (0.0, float("inf"))},
-    step_size="alpha",
-)
-def neftune_style(
-    parents: Sequence[Adapter], generator: torch.Generator, *, alpha: float = 10.0
-) -> Adapter:
-    """Adds uniform noise of +-alpha/sqrt(numel) to A only, in every layer.
-
-    dW changes by B N: within rank r and within the outputs that B reaches.
-    """
-    factors = []
-    for pair in parents[0].factors.values():
-        bound = alpha / math.sqrt(pair.A.numel())
-        noise = torch.empty(pair.A.shape, device=generator.device)
-        noise.uniform_(-bound, bound, generator=generator)
-        A = noise.to(pair.A.device).add_(pair.A).to(pair.A.dtype)
-        factors.append(Factors(A, pair.B.clone()))
-    return adapter_like(parents[0], factors)
 
 
 def _noisy(parent: Adapter, chosen: set[str], eps: float, generator: torch.Generator) -> Adapter:
@@ -202,7 +158,7 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
     product on A's side; the mean of both parents, of rank 2r, is truncated to the best rank r.
     """
     children = []
-    for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
+    for pairs in _layers(parents):
         inputs = []
         for pair in pairs:
             draws = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
@@ -214,7 +170,7 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
     return adapter_like(parents[0], children)
 
 
-@operator("layer_wise", code="X2", parents=2, reference="PopuLoRA X2")
+@operator("layer_wise", code="X2", parents=2)
 def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapter:
     """Takes each layer as a whole from one of the parents, with equal probability. Exact."""
     names = list(parents[0].factors)
@@ -227,11 +183,7 @@ def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapte
 
 
 @operator(
-    "svd_subspace",
-    code="X3",
-    parents=2,
-    reference="PopuLoRA X3",
-    ranges={"k": (1, float("inf"))},
+    "svd_subspace", code="X3", parents=2, reference="PopuLoRA X3", ranges={"k": (1, float("inf"))}
 )
 def svd_subspace(
     parents: Sequence[Adapter], generator: torch.Generator, *, k: int | None = None
@@ -252,7 +204,7 @@ def svd_subspace(
         raise UserError(f"svd_subspace: k={k:g} must be a whole number in 1..{r - 1} (rank {r})")
     k = int(k)
     factors = []
-    for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
+    for pairs in _layers(parents):
         first, second = (decompose(pair.B, pair.A) for pair in pairs)
         left = [first.left[:, :k] * first.singular[:k], second.left[:, k:] * second.singular[k:]]
         right = [first.right[:k], second.right[k:]]
@@ -261,11 +213,7 @@ def svd_subspace(
 
 
 @operator(
-    "extrapolative",
-    code="X4",
-    parents=2,
-    reference="PopuLoRA X4",
-    ranges={"eta_min": (0.0, 10.0), "eta_max": (0.0, 10.0)},
+    "extrapolative", code="X4", parents=2, ranges={"eta_min": (0.0, 10.0), "eta_max": (0.0, 10.0)}
 )
 def extrapolative(
     parents: Sequence[Adapter],
@@ -283,14 +231,17 @@ def extrapolative(
         raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")
     share = float(torch.rand((), generator=generator, device=generator.device))
     eta = eta_min + (eta_max - eta_min) * share
-    better, weaker = parents
     factors = []
-    for name, pair in better.factors.items():
-        other = weaker.factors[name]
-        outputs = torch.cat([eta * pair.B.double(), (1 - eta) * other.B.double()], dim=1)
-        spectrum = decompose(outputs, torch.cat([pair.A, other.A]))
-        factors.append(spectrum.factors(better.spec.rank, pair.A.dtype))
-    return adapter_like(better, factors)
+    for better, weaker in _layers(parents):
+        outputs = torch.cat([eta * better.B.double(), (1 - eta) * weaker.B.double()], dim=1)
+        spectrum = decompose(outputs, torch.cat([better.A, weaker.A]))
+        factors.append(spectrum.factors(parents[0].spec.rank, better.A.dtype))
+    return adapter_like(parents[0], factors)
+
+
+def _layers(parents: Sequence[Adapter]) -> list[list[Factors]]:
+    """The parents' factors, layer by layer in the first one's order."""
+    return [[parent.factors[name] for parent in parents] for name in parents[0].factors]
 
 
 def adapter_like(parent: Adapter, factors: Sequence[Factors]) -> Adapter:

@@ -80,15 +80,11 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
     factors = _pair(tensors, folder)
     rank = int(config["r"])
     for name, pair in factors.items():
-        if pair.A.dim() != 2 or pair.B.dim() != 2:
-            raise UserError(f"{folder}: {name} is not a linear layer, which is all members hold")
+        if pair.A.dim() != 2 or pair.B.dim() != 2 or not pair.A.numel() or not pair.B.numel():
+            raise UserError(f"{folder}: {name} is not two matrices, as a linear layer's are")
         if not {pair.A.dtype, pair.B.dtype} <= _DTYPES:
-            raise UserError(
-                f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats "
-                "of 16 bits or more, so save the adapter without quantisation"
-            )
-        if not pair.A.numel() or not pair.B.numel():
-            raise UserError(f"{folder}: {name} holds an empty factor")
+            kinds = f"{pair.A.dtype} and {pair.B.dtype}"
+            raise UserError(f"{folder}: {name} holds {kinds}, not floats of 16 bits or more")
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
     targets = config.get("target_modules")
@@ -110,11 +106,7 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
         raise UserError(f"{path} does not describe a LoRA adapter (peft_type is not LORA)")
     for field in UNSUPPORTED:
         if config.get(field):
-            raise UserError(
-                f"{folder} uses {field}; a member is alpha/r B A with one rank and alpha for all "
-                "linear layers, so save the adapter without it",
-                key=field,
-            )
+            raise UserError(f"{folder} uses {field}; a member is alpha/r B A alone", key=field)
     if config.get("bias", "none") != "none":
         raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
     for field, most in LARGEST_SETTINGS.items():
@@ -183,11 +175,6 @@ def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    if not path.exists() and path.with_suffix(".bin").exists():
-        raise UserError(
-            f"{path} is missing; the folder holds adapter_model.bin, which is not read: save it as "
-            "safetensors"
-        )
     refuse_irregular(path)
     try:
         return load_file(path)
@@ -197,21 +184,13 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 def _pair(tensors: Mapping[str, torch.Tensor], folder: Path) -> dict[str, Factors]:
     """Tensors by file key -> factors by layer name, in the file's order of lora_A."""
-    names = []
-    for key in tensors:
-        name = key.removeprefix(PREFIX).removesuffix(".weight")
-        name, _, kind = name.rpartition(".")
-        if not key.startswith(PREFIX) or kind not in ("lora_A", "lora_B"):
+    pairs: dict[str, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        name, _, kind = key.removeprefix(PREFIX).removesuffix(".weight").rpartition(".")
+        if kind not in ("lora_A", "lora_B") or key != f"{PREFIX}{name}.{kind}.weight":
             raise UserError(f"{folder}/{WEIGHTS_FILE} holds {key}, which is not a LoRA factor")
-        names.append(name)
-    factors = {}
-    for name in dict.fromkeys(names):
-        try:
-            A = tensors[f"{PREFIX}{name}.lora_A.weight"]
-            B = tensors[f"{PREFIX}{name}.lora_B.weight"]
-        except KeyError as error:
-            raise UserError(f"{folder}/{WEIGHTS_FILE} lacks {error.args[0]}") from None
-        factors[name] = Factors(A, B)
-    if not factors:
-        raise UserError(f"{folder}/{WEIGHTS_FILE} holds no LoRA factors")
-    return factors
+        pairs.setdefault(name, {})[kind] = tensor
+    odd = [name for name, pair in pairs.items() if len(pair) < 2]
+    if odd or not pairs:
+        raise UserError(f"{folder}/{WEIGHTS_FILE} lacks both factors of {odd[0] if odd else 'all'}")
+    return {name: Factors(pair["lora_A"], pair["lora_B"]) for name, pair in pairs.items()}

@@ -34,12 +34,12 @@ from member_trainer import MemberTrainer
 
 from azr_population.referee import Referee
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.breeding import PAPER_CODES, all_operators, breed
+from azr_population.weights.breeding import all_operators, breed
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 EVALUATE = (0, 2, 5, 8, 11, 14, 17, 20)
 CONTROLS = ("untouched", "again", "reset", "noise")
-ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code in PAPER_CODES))
+ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code))
 FREE = ("out", "seeds", "arms", "threads", "device")
 """Arguments that may differ between the processes of one folder."""
 

@@ -28,7 +28,7 @@ def test_arms_differ_in_members_but_not_in_rows(arm, teachers, students):
 def test_new_entries_of_dict_fields_are_ordinary_overrides():
     config = load_config(
         [
-            "evolution.operators.neftune_style=2",
+            "evolution.operators.dare+full_gaussian=2",
             "evolution.operators.svd_subspace+full_gaussian=0.5",
             "evolution.options.dare.p=0.5",
             "evolution.options.full_gaussian.eps=0.3",
@@ -39,7 +39,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ]
     )
     evolution = config.evolution
-    assert len(evolution.operators) == 10 and evolution.operators["neftune_style"] == 2
+    assert len(evolution.operators) == 10 and evolution.operators["dare+full_gaussian"] == 2
     assert evolution.operators["svd_subspace+full_gaussian"] == 0.5
     assert evolution.options == {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}}
     assert evolution.selection_options == {"top": 0.7} and evolution.adaptive

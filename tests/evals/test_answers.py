@@ -1,14 +1,9 @@
 import needs
 import pytest
 
-from azr_population.evals.benchmarks import FunctionProblem, last_boxed
-from azr_population.evals.prompts import (
-    boxed_or_last_number,
-    last_fence,
-    last_python_block,
-    sanitized,
-    tagged,
-)
+from azr_population.evals.contests import ContestProblem
+from azr_population.evals.functions import FunctionProblem
+from azr_population.evals.mathematics import MathProblem, last_boxed
 
 BOXES = [
     (r"\boxed{5}", "5"),
@@ -44,35 +39,20 @@ def test_the_last_box(text, answer):
     ],
 )
 def test_azr_s_rule(text, answer):
-    assert tagged(None, text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (r"first \boxed{1}, finally \boxed{2}", "2"),
-        ("The answer is 18.", "18"),
-        ("so the final answer is: 7\nDone, see 99", "7"),
-        ("She has 3 apples and 4,000 pears", "4000"),
-        ("no number at all", ""),
-    ],
-)
-def test_the_usual_rule(text, answer):
-    assert boxed_or_last_number(None, text) == answer
+    assert MathProblem("p", "", "").read(text) == answer
 
 
 def test_programs():
     text = (
         "<think>```python\nno\n```</think><answer>```python\nx = 1\n```\nor\n```python\ny = 2\n```"
     )
-    assert last_python_block(None, text) == "y = 2\n"
-    assert last_python_block(None, "x = 3") == "x = 3"
-    assert last_fence(None, "a\n```python\nx = 1\n```\nb\n```\ny = 2\n```") == "y = 2"
-    assert last_fence(None, "no fence") == ""
+    problem = ContestProblem("p", "", "", "", lambda: ())
+    assert problem.read(text) == "y = 2\n"
+    assert problem.read("x = 3") == "x = 3"
 
 
 def test_evalplus_rule_takes_what_the_function_needs():
     needs.module("evalplus", "-e '.[eval]'")
     problem = FunctionProblem("p", "", "f", "")
     needed = "import math\ndef g():\n    return 1\ndef f(x):\n    return g()"
-    assert sanitized(problem, f"Sure!\n```python\n{needed}\nf(1)\n```") == needed
+    assert problem.read(f"Sure!\n```python\n{needed}\nf(1)\n```") == needed

@@ -11,8 +11,7 @@ import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.evals.benchmarks import BENCHMARKS, find_benchmarks, read_benchmark
-from azr_population.evals.prompts import TEMPLATES, find_template
+from azr_population.evals.benchmarks import find_benchmarks, read_benchmark
 
 GSM8K = {"question": "1+1?", "answer": "It is <<1+1=2>>2\n#### 2"}
 
@@ -32,13 +31,6 @@ def test_all_are_the_ten_of_the_table_in_its_order():
     for unknown in ("gsm8", ""):
         with refuses("benchmarks"):
             find_benchmarks(unknown)
-
-
-def test_every_benchmark_has_its_template():
-    for name in BENCHMARKS:
-        assert find_template("", name) in TEMPLATES.values()
-    with refuses("prompt=evalplus"):
-        find_template("evalplus", "gsm8k")
 
 
 def test_gold_answers_of_each_format(tmp_path):
@@ -110,8 +102,8 @@ def test_livecodebench_keeps_its_tests_on_disk_and_reads_every_release_file(tmp_
     write_jsonl(tmp_path / "livecodebench/test10.jsonl", [second])
     write_jsonl(tmp_path / "livecodebench/test2.jsonl", CONTEST_ROWS)
     problems = read("livecodebench", tmp_path).problems
-    assert [problem.id for problem in problems] == ["own_sum", "own_pairs", "own_2"]
-    assert problems[2].read_tests() == problems[0].read_tests()
+    assert [problem.id for problem in problems] == ["own_2", "own_sum", "own_pairs"]
+    assert problems[0].read_tests() == problems[1].read_tests()
     hostile = base64.b64encode(zlib.compress(pickle.dumps(print))).decode()
     rows = [{**second, "private_test_cases": hostile}]
     write_jsonl(tmp_path / "other/livecodebench/test.jsonl", rows)

@@ -3,8 +3,8 @@
 import pytest
 from made_up_problems import CONTEST_ROWS, write_jsonl
 
-from azr_population.evals.benchmarks import ContestProblem, read_benchmark
-from azr_population.evals.grading.contests import judge_contests
+from azr_population.evals.benchmarks import read_benchmark
+from azr_population.evals.contests import ContestProblem
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,16 @@ NO_SUMS = {
 
 def test_standard_input(problems):
     asked = [(problems["own_sum"], source) for source in SUMS.values()]
-    verdicts = judge_contests(asked)
+    verdicts = ContestProblem.judge(asked)
     assert {name: v.reason for name, v in zip(SUMS, verdicts, strict=True)} == dict.fromkeys(
         SUMS, "passed"
     )
 
 
 def test_what_is_wrong_and_where(problems):
-    verdicts = judge_contests([(problems["own_sum"], source) for source, _ in NO_SUMS.values()])
+    verdicts = ContestProblem.judge(
+        [(problems["own_sum"], source) for source, _ in NO_SUMS.values()]
+    )
     assert [v.reason for v in verdicts] == [reason for _, reason in NO_SUMS.values()]
     assert verdicts[-1].detail.startswith("test 1: ZeroDivisionError")
 
@@ -62,7 +64,7 @@ def test_methods(problems):
     inner = head + "return [(a, b) for a, b in combinations(nums, 2) if a + b == target]"
     program = "def pairs(nums, target):\n    return [[1, 3]] if nums else []"
     no_method = "class Solution:\n    pass"
-    verdicts = judge_contests(
+    verdicts = ContestProblem.judge(
         [(problems["own_pairs"], source) for source in (right, pairs, inner, program, no_method)]
     )
     # A tuple counts as a list, but not one inside, as in LiveCodeBench.
@@ -73,11 +75,13 @@ def test_long_outputs_are_compared_by_their_lines():
     lines = "\n".join(str(i * 7919 % 1_000_003) for i in range(60_000))
     asked = ContestProblem("long", "q", "", "", lambda: (("60000\n", lines + "\n"),))
     source = "n = int(input())\nprint(*(i * 7919 % 1_000_003 for i in range(n{})), sep='\\n')"
-    right, wrong = judge_contests([(asked, source.format("")), (asked, source.format(" - 1"))])
+    right, wrong = ContestProblem.judge(
+        [(asked, source.format("")), (asked, source.format(" - 1"))]
+    )
     assert (right.reason, wrong.reason) == ("passed", "wrong")
 
 
 @pytest.mark.slow
 def test_an_endless_program_costs_one_limit(problems):
-    verdicts = judge_contests([(problems["own_sum"], "while True: pass")])
+    verdicts = ContestProblem.judge([(problems["own_sum"], "while True: pass")])
     assert [v.reason for v in verdicts] == ["timeout"]

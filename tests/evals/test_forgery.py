@@ -5,9 +5,10 @@ import itertools
 import pytest
 from test_functions import problem
 
-from azr_population.evals.grading.functions import FunctionJudge
-from azr_population.evals.grading.rules import SolutionOutput, first_wrong
-from azr_population.evals.grading.sandboxed import text_digest
+from azr_population.evals import functions
+from azr_population.evals.functions import FunctionProblem
+from azr_population.evals.sandbox import ProgramRun, SolutionOutput
+from azr_population.evals.sandboxed import text_digest
 
 FLOATS = {
     "a float": problem("def f(x):\n    return x / 3", [[1]], [[2], [5]]),
@@ -42,8 +43,7 @@ WRITERS = [
 def test_nobody_passes_without_an_answer(kind):
     asked = FLOATS[kind]
     tries = [*TYPES, *EMPTY, *WRITERS]
-    with FunctionJudge(1, min_seconds=0.5) as judge:
-        *verdicts, right = judge.judge([(asked, source) for source in [*tries, asked.canonical]])
+    *verdicts, right = FunctionProblem.judge([(asked, t) for t in [*tries, asked.canonical]])
     assert right.passed
     assert not [source for source, v in zip(tries, verdicts, strict=True) if v.passed]
 
@@ -73,7 +73,8 @@ def told(value):
 )
 def test_types_are_those_of_values_and_shapes_agree(right, output, passes):
     asked = problem("", [[1]])
-    assert (first_wrong(asked, [[1]], [told(output)], [told(right)]) is None) == passes
+    asked.expected = [functions._expected(asked, [[1]], ProgramRun([told(right)]))]
+    assert functions._is_right(asked, 0, 0, told(output)) == passes
 
 
 def test_a_value_is_the_same_however_it_is_told():
@@ -99,8 +100,7 @@ def test_outputs_that_are_many_and_long_keep_the_tolerance(asked):
     late = asked.canonical.replace("):\n", "):\n    last = {}\n", 1)
     late = late.replace("return [", f"return [({asked.plus_inputs[-1][0]} == ARG) * 1e-2 + ")
     late = late.replace("ARG", "seed" if asked is MANY else "n")
-    with FunctionJudge(1) as judge:
-        verdicts = judge.judge([(asked, source) for source in (asked.canonical, off, late)])
+    verdicts = FunctionProblem.judge([(asked, t) for t in (asked.canonical, off, late)])
     assert [v.passed for v in verdicts] == [True, True, False]
     assert verdicts[2].detail == f"plus input {len(asked.plus_inputs) - 1}"
 
@@ -108,6 +108,6 @@ def test_outputs_that_are_many_and_long_keep_the_tolerance(asked):
 def test_random_numbers_that_nothing_compresses_still_cross():
     source = "import random\n\ndef f(n):\n    return random.Random(n).randbytes(300).hex()"
     asked = problem(source, [[0]], [[n] for n in range(400)])
-    with FunctionJudge(1) as judge:
-        verdicts = judge.judge([(asked, asked.canonical), (asked, "def f(n):\n    return ''")])
+    wrong = "def f(n):\n    return ''"
+    verdicts = FunctionProblem.judge([(asked, asked.canonical), (asked, wrong)])
     assert [v.passed for v in verdicts] == [True, False]

@@ -3,8 +3,8 @@
 import pytest
 from refusals import refuses
 
-from azr_population.evals.benchmarks import FunctionProblem
-from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals import functions
+from azr_population.evals.functions import FunctionProblem
 
 SECRET = "xylophone-4711"
 
@@ -23,14 +23,17 @@ WORD = problem(f"def f(x):\n    return {SECRET!r} * x\n", [[1]], [[2], [3]])
 
 @pytest.fixture(scope="module")
 def judge():
-    with FunctionJudge(workers=1, min_seconds=0.5) as function_judge:
-        yield lambda asked, *solutions: function_judge.judge(
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions, "INPUT_SECONDS", 0.5)
+        yield lambda asked, *solutions: FunctionProblem.judge(
             [(asked, solution) for solution in solutions]
         )
 
 
 def reasons(verdicts):
-    return [(v.passed, v.base_passed, v.reason) for v in verdicts]
+    return [
+        (v.passed, v.detail.partition(" ")[0] == "plus" or v.passed, v.reason) for v in verdicts
+    ]
 
 
 def test_right_and_wrong(judge):
@@ -214,14 +217,12 @@ def f(x):
 
 
 @pytest.mark.slow
-def test_no_hostile_program_passes_and_none_escapes():
+def test_no_hostile_program_passes_and_none_escapes(judge):
     from pathlib import Path
 
     marker = Path("/tmp/azr_population_was_here")
     marker.unlink(missing_ok=True)
-    asked = [(WORD, source) for source in [*HOSTILE.values(), WORD.canonical]]
-    with FunctionJudge(2, min_seconds=1.0) as judge:
-        *verdicts, right = judge.judge(asked)
+    *verdicts, right = judge(WORD, *HOSTILE.values(), WORD.canonical)
     passed = {name: v for name, v in zip(HOSTILE, verdicts, strict=True) if v.passed}
     assert not passed
     assert right.passed

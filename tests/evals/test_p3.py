@@ -5,7 +5,6 @@ import json
 import needs
 
 from azr_population.evals.benchmarks import read_benchmark
-from azr_population.evals.prompts import find_template
 
 ROWS = {
     "Square:0": "def sat(n: int, m=1369):\n    return n > 0 and n * n == m",
@@ -17,20 +16,19 @@ ROWS = {
 
 
 def test_every_answer_that_sat_takes_is_right(tmp_path):
-    scorers = needs.module("azr_population.evals.scorers", "-e '.[eval]'")
+    tasks = needs.module("azr_population.evals.tasks", "-e '.[eval]'")
     rows = [{"name": name, "sat": sat, "sol_bodies": []} for name, sat in ROWS.items()]
     (tmp_path / "puzzles.json").write_text(json.dumps(rows))
     problems = read_benchmark("p3", str(tmp_path)).problems
-    template = find_template("", "p3")
     assert len(problems) == 5
-    assert "def sat(n: int, m=1369):" in template.make(problems[0]).text
+    assert "def sat(n: int, m=1369):" in problems[0].prompt.text
     answers = ["37", "[1, 30, 40]", "1000000001", "12344", None]
     asked = [
         (problem, "no block" if answer is None else f"Yes.\n```answer\n{answer}\n```")
         for problem, answer in zip(problems, answers, strict=True)
     ]
-    scorers.check_grader("p3", str(tmp_path))
-    verdicts = scorers.graders().grade(template.parse, asked)
+    tasks.self_test("p3", str(tmp_path))
+    verdicts = tasks.grade(asked)
     assert [verdict.reason for verdict in verdicts] == [
         "passed", "passed", "passed", "wrong", "no answer",
     ]  # fmt: skip

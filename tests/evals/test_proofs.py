@@ -9,7 +9,7 @@ import pytest
 from test_functions import HOSTILE
 
 from azr_population.evals.benchmarks import BENCHMARKS, locate, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.functions import FunctionProblem
 
 needs.module("evalplus", "-e '.[eval]'")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -23,7 +23,7 @@ def problems(name):
 
 
 def test_canonical_solutions_pass_and_mutants_fail_or_are_explained():
-    figures = evals_mutants.measured(problems("mbpp_plus"), 2)
+    figures = evals_mutants.measured(problems("mbpp_plus"))
     assert figures["canonical"] == {"passed": 378}
     assert sum(figures["mutants"].values()) >= 370
     assert not [survivor for survivor in figures["survivors"] if survivor["kind"] == "unexplained"]
@@ -39,8 +39,7 @@ def test_spoilt_solutions_do_not_pass():
         # evalplus lets anything pass that is something, for a few problems.
         if problem.id not in ("Mbpp/737", "Mbpp/787", "Mbpp/794")
     ]
-    with FunctionJudge(2) as judge:
-        verdicts = judge.judge(right + spoilt)
+    verdicts = FunctionProblem.judge(right + spoilt)
     assert sum(v.passed for v in verdicts[: len(asked)]) == len(asked) == 378
     wrong = [p.id for (p, _), v in zip(spoilt, verdicts[len(asked) :], strict=True) if v.passed]
     assert not wrong
@@ -54,7 +53,6 @@ def test_hostile_completions_of_mbpp_do_not_pass():
         for problem in asked
         for kind, source in HOSTILE.items()
     ]
-    with FunctionJudge(2) as judge:
-        verdicts = judge.judge([(problem, source) for problem, _, source in tries])
+    verdicts = FunctionProblem.judge([(problem, source) for problem, _, source in tries])
     passed = [(p.id, kind) for (p, kind, _), v in zip(tries, verdicts, strict=True) if v.passed]
     assert not passed

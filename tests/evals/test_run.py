@@ -18,15 +18,18 @@ from inspect_ai import eval as inspect_eval  # noqa: E402
 from inspect_ai.log import list_eval_logs, read_eval_log  # noqa: E402
 from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa: E402
 
-from azr_population.evals import provider, scorers  # noqa: E402
+from azr_population.domains.known import find_domain  # noqa: E402
+from azr_population.evals import benchmark_run, provider  # noqa: E402
+from azr_population.evals import tasks as tasks_module  # noqa: E402
 from azr_population.evals.benchmark_run import BenchmarkSettings, run_benchmarks  # noqa: E402
-from azr_population.evals.tasks import TASKS, held_out_task  # noqa: E402
+from azr_population.evals.tasks import DOMAIN_TASKS, TASKS  # noqa: E402
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("INSPECT_DISPLAY", "none")
     rows = [{"question": f"{n} + {n}?", "answer": f"#### {2 * n}"} for n in range(3)]
     write_jsonl(tmp_path / "data/gsm8k/test.jsonl", rows)
     write_jsonl(tmp_path / "data/HumanEvalPlus.jsonl", HUMANEVAL_ROWS)
@@ -34,9 +37,7 @@ def data(tmp_path, monkeypatch):
 
 
 def settings(data, **more):
-    return BenchmarkSettings(
-        **{"benchmarks": "gsm8k", "data": data, "display": "none", "max_tokens": 4, **more}
-    )
+    return BenchmarkSettings(**{"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more})
 
 
 def logs(folder):
@@ -55,7 +56,7 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
 
     monkeypatch.setattr(provider.SharedRollout, "generate", recorded)
     provider.shared_rollout.cache_clear()
-    about = settings(data, prompts="cot", benchmarks="gsm8k,humaneval_plus", limit=1)
+    about = settings(data, benchmarks="gsm8k,humaneval_plus", limit=1)
     results = run_benchmarks([str(played)], about, tmp_path / "table.csv")
     assert sum(map(len, batches)) == 4 * 2
     assert any(len(set(batch)) > 1 for batch in batches)
@@ -79,7 +80,7 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
 
 def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
     other = adapter(tmp_path / "mine", seed=5)
-    figures = run_benchmarks([str(played), str(other)], settings(data, members="best", limit=1))
+    figures = run_benchmarks([str(played), str(other)], settings(data, members="teachers", limit=1))
     assert len(figures[figures["model"] == "base"]) == 2
     asked = [log.eval.model for log in logs(played / "evaluation/logs")]
     asked += [log.eval.model for log in logs(tmp_path / "evaluations/mine/logs")]
@@ -126,26 +127,28 @@ def scores(log):
 def test_any_provider_can_be_asked(data):
     answers = ["<answer>\\boxed{0}</answer>", "it is 2", "<answer>\\boxed{4.0}</answer>"]
     task = TASKS["gsm8k"](data=data)
-    (log,) = inspect_eval(task, model=mock(answers), display="none", max_connections=1)
+    (log,) = inspect_eval(task, model=mock(answers), max_connections=1)
     assert scores(log) == ["C", "I", "C"]
     programs = [f"```python\n{r['prompt']}{r['canonical_solution']}```" for r in HUMANEVAL_ROWS]
     task = TASKS["humaneval_plus"](data=data)
     arguments = [programs[0], programs[0]]
-    (log,) = inspect_eval(task, model=mock(arguments), display="none", max_connections=1)
+    (log,) = inspect_eval(task, model=mock(arguments), max_connections=1)
     assert scores(log) == ["C", "I"]
 
 
 @pytest.mark.parametrize("domain", ["code", "code_e", "puzzles"])
-def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data):
-    task = held_out_task(domain, 2, 7, "chat")
-    held_out = scorers.find_domain(domain)
+def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data, monkeypatch):
+    monkeypatch.setattr(tasks_module, "TASKS_PER_TYPE", 2)
+    tasks_module.read_problems.cache_clear()
+    task = DOMAIN_TASKS[domain]()
+    held_out = find_domain(domain)
     format = held_out.format("chat")
     tasks = held_out.eval_tasks(2, 7, held_out.wanted(None))
     right = [format.write_answer(drawn_task) for drawn_task in tasks]
-    (log,) = inspect_eval(task, model=mock(right), display="none", max_connections=1)
+    (log,) = inspect_eval(task, model=mock(right), max_connections=1)
     assert scores(log) == ["C"] * len(tasks)
-    task = held_out_task(domain, 2, 7, "chat")
-    (log,) = inspect_eval(task, model=mock(["```output\n'no'\n```"] * len(tasks)), display="none")
+    task = DOMAIN_TASKS[domain]()
+    (log,) = inspect_eval(task, model=mock(["```output\n'no'\n```"] * len(tasks)))
     assert scores(log) == ["I"] * len(tasks)
 
 
@@ -174,7 +177,6 @@ def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
         [],
         ["nowhere"],
         ["nano", "--benchmarks", "gsm9"],
-        ["nano", "--prompts", "nothing"],
         ["nano", "--out", "table.doc"],
         ["nano", "--samples", "2", "--temperature", "0"],
         ["nano", "--benchmarks", "aime24"],
@@ -182,7 +184,7 @@ def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
 )
 def test_what_cannot_be_asked_is_one_line(data, arguments, capsys, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
-    typed = ["benchmark", "--data", data, "--benchmarks", "gsm8k", "--display", "none"]
+    typed = ["benchmark", "--data", data, "--benchmarks", "gsm8k"]
     assert main([*typed, *arguments]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
@@ -192,3 +194,10 @@ def test_the_list_names_what_is_missing(data, capsys, monkeypatch):
     assert main(["benchmark", "--list", "--data", data]) == 0
     printed = capsys.readouterr().out
     assert "aime24/test.jsonl" in printed
+
+
+def test_ctrl_c_is_one_and_what_was_asked_is_kept(data, monkeypatch, capsys):
+    # Inspect catches it, and returns the logs that are whole.
+    monkeypatch.setattr(benchmark_run, "eval_set", lambda tasks, **options: (True, []))
+    assert main(["benchmark", "nano", "--data", data, "--benchmarks", "gsm8k"]) == 130
+    assert "logs" in capsys.readouterr().out

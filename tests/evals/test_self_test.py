@@ -5,14 +5,12 @@ import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.evals.benchmarks import FunctionProblem, MathProblem
-from azr_population.evals.grading import contests, functions, rules
-from azr_population.evals.grading.sandbox import EvalVerdict
+from azr_population.evals import contests, functions, mathematics
+from azr_population.evals.functions import FunctionProblem
+from azr_population.evals.mathematics import MathProblem
 
-scorers = needs.module("azr_population.evals.scorers", "-e '.[eval]'")
+tasks = needs.module("azr_population.evals.tasks", "-e '.[eval]'")
 FUNCTION = FunctionProblem("own/f", "", "f", "def f(x):\n    return x + 1\n", [[1], [2]], [[5]])
-PASSES = EvalVerdict(True, "passed", base_passed=True)
-FAILS = EvalVerdict(False, "wrong", base_passed=False)
 
 
 @pytest.fixture
@@ -23,48 +21,38 @@ def data(tmp_path):
     return str(tmp_path)
 
 
-@pytest.fixture
-def graders(monkeypatch):
-    new_graders = scorers.Graders(1)
-    monkeypatch.setattr(scorers, "graders", lambda: new_graders)
-    yield new_graders
-    new_graders.close()
+@pytest.mark.parametrize("name", ["gsm8k", "humaneval_plus", "livecodebench", "code"])
+def test_a_grader_that_works_is_silent(data, name):
+    tasks.self_test(name, data)
 
 
+@pytest.mark.parametrize("verdict", [True, False])
 @pytest.mark.parametrize(
-    ("name", "prompt"),
-    [("gsm8k", ""), ("gsm8k", "cot"), ("humaneval_plus", ""), ("livecodebench", "")],
-)
-def test_a_grader_that_works_is_silent(graders, data, name, prompt):
-    scorers.check_grader(name, data, prompt)
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "function", "result"),
+    ("name", "module", "function"),
     [
-        ("gsm8k", scorers, "grade_answers", lambda asked, _: [FAILS] * len(asked)),
-        ("gsm8k", scorers, "grade_answers", lambda asked, _: [PASSES] * len(asked)),
-        ("humaneval_plus", functions, "_verdict", lambda *arguments: FAILS),
-        ("humaneval_plus", functions, "_verdict", lambda *arguments: PASSES),
-        ("livecodebench", contests, "_is_right", lambda *arguments: False),
-        ("livecodebench", contests, "_is_right", lambda *arguments: True),
+        ("gsm8k", mathematics, "read_within_limits"),
+        ("humaneval_plus", functions, "_is_right"),
+        ("livecodebench", contests, "_is_right"),
     ],
 )
 def test_a_grader_that_says_the_same_of_all_is_refused(
-    graders, data, monkeypatch, name, module, function, result
+    data, monkeypatch, name, module, function, verdict
 ):
-    monkeypatch.setattr(module, function, result)
+    def always(*arguments):
+        return [verdict] * len(arguments[1]) if function == "read_within_limits" else verdict
+
+    monkeypatch.setattr(module, function, always)
     with refuses("grader"):
-        scorers.check_grader(name, data)
+        tasks.self_test(name, data)
 
 
-def test_a_fault_of_ours_is_not_a_verdict(graders, monkeypatch):
+def test_a_fault_of_ours_is_not_a_verdict(monkeypatch):
     def at_fault(*arguments):
         raise AttributeError("no such rule")
 
-    monkeypatch.setattr(rules, "_both", at_fault)
+    monkeypatch.setattr(functions, "_both", at_fault)
     with pytest.raises(AttributeError):
-        graders.judge([(FUNCTION, "def f(x):\n    return 1.5\n")])
+        FunctionProblem.judge([(FUNCTION, "def f(x):\n    return 1.5\n")])
 
 
 GOLDS = [
@@ -77,8 +65,8 @@ GOLDS = [
 ]  # fmt: skip
 
 
-def test_mathematics_is_judged_as_azr_s_grader_does(graders):
-    verdicts = graders.judge([(MathProblem("p", "", gold), text) for gold, text, _ in GOLDS])
+def test_mathematics_is_judged_as_azr_s_grader_does():
+    verdicts = MathProblem.judge([(MathProblem("p", "", gold), text) for gold, text, _ in GOLDS])
     assert [v.passed for v in verdicts] == [right for _, _, right in GOLDS]
     assert verdicts[-1].reason == "no answer"
 
@@ -87,8 +75,8 @@ HOSTILE = ["9" * 3000 + "!", "9^{9^{9^{9^9}}}", "(" * 1500, r"\frac{" * 400, "1+
 
 
 @pytest.mark.slow
-def test_a_hostile_formula_costs_its_own_time_only(graders):
+def test_a_hostile_formula_costs_its_own_time_only(monkeypatch):
     problem = MathProblem("p", "q", "5")
-    graders.workers.cpu_seconds = 2.0
-    verdicts = graders.judge([(problem, text) for text in [*HOSTILE, "5", "6"]])
+    monkeypatch.setattr(mathematics, "READING_SECONDS", 2.0)
+    verdicts = MathProblem.judge([(problem, text) for text in [*HOSTILE, "5", "6"]])
     assert [v.passed for v in verdicts] == [False] * len(HOSTILE) + [True, False]

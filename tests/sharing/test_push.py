@@ -173,7 +173,6 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     """Secrets, paths and odd names planted wherever a run may hold them."""
     from azr_population.files import write_atomically
 
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     birth = {"operator": f"op {SECRET}", "parents": ["/etc/x\x1b[2J"], "step": 1}
     members.append("lineage", [{"child": "teacher_0", **birth}])
     planted = f"key {SECRET} of {tmp_path}"
@@ -192,11 +191,9 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     members.append("metrics", [{"step": 3, odd_name: 1.0, "teacher/x_y": 2.0}])
     out = tmp_path / "out"
     assert main(["push", str(members.path), "teacher_0", "--out", str(out / "push")]) == 0
-    for kind in ("jsonl", "csv", "verifiers", "parquet"):
+    for kind in ("jsonl", "csv", "verifiers"):
         asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
         assert main(asked) == 0
-    for file in (out / "as_parquet").glob("*.parquet"):  # compressed: what it holds, in plain text
-        file.with_suffix(".txt").write_text(str(pyarrow.read_table(file).to_pydict()))
     assert main(["report", str(members.path)]) == 0
     (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
     other = shutil.copytree(members.path, tmp_path / "other")
@@ -208,7 +205,7 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     files = [path for path in out.rglob("*") if path.is_file()]
     pushed = {path.name for path in (out / "push").iterdir()}
     assert pushed == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
-    assert len(files) > 12
+    assert len(files) > 10
     for path in files:
         content = path.read_bytes()
         assert SECRET.encode() not in content and str(tmp_path).encode() not in content, path
@@ -232,7 +229,7 @@ def test_weights_that_are_none_are_not_pushed(members, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("asked", [["teacher_9"], ["../x"], ["teacher_0", "teacher_0"]])
+@pytest.mark.parametrize("asked", [["teacher_9"], ["../x"]])
 def test_names_are_checked_before_the_work(members, tmp_path, asked):
     assert main(["push", str(members.path), *asked, "--out", str(tmp_path / "out")]) == 2
     assert main(["push", str(members.path), "teacher_0", "--repo", "no name"]) == 2

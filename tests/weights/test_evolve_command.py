@@ -54,8 +54,6 @@ def broken(name, folder):
         save_adapter(adapter, "b", "tiny", overwrite=True)
     if name == "other base":
         save_adapter(random_adapter(1), "b", "large", overwrite=True)
-    if name == "twins":
-        save_adapter(random_adapter(0), "b", "tiny", overwrite=True)
     if name == "out exists":
         (folder / "child").mkdir()
     return {
@@ -102,7 +100,6 @@ def broken(name, folder):
         ("truncated", "b"),
         ("nan", "q_proj"),
         ("other base", "large"),
-        ("twins", "a and b"),
         ("out exists", "child"),
     ],
 )

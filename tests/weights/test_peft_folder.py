@@ -144,6 +144,3 @@ def test_damaged_and_missing_files(tmp_path):
     weights.unlink()
     with refuses("adapter_model.safetensors"):
         load_adapter(folder)
-    (folder / "adapter_model.bin").write_bytes(b"")
-    with refuses("adapter_model.bin"):
-        load_adapter(folder)

@@ -1,6 +1,6 @@
 """Runs a model's program inside the sandbox and turns its outputs into text.
 
-`sandbox.open_referee` sends this file there as it is: Python 3.10 and later, standard library only.
+`sandbox.run` sends this file there as it is: Python 3.10 and later, standard library only.
 A program that tampers with it can forge its own outputs only, because expected outputs never enter
 the sandbox. Functions are called as in evalplus, contests' solutions as in LiveCodeBench
 (testing_util.py).
@@ -71,7 +71,7 @@ def text_digest(text: str) -> str:
 
 
 def chunked_digest(value: Any) -> str:
-    """The hash of a list or tuple whose text would fill the memory."""
+    """The hash of a list or tuple whose text would fill the memory (as of Mbpp/255)."""
     sha256 = hashlib.sha256(type(value).__name__.encode())
     for start in range(0, len(value), 10_000):
         text = repr(value[start : start + 10_000])
@@ -142,11 +142,14 @@ def outputs_of(
     start: Callable[[], Callable[[Any], Any]], inputs: Any, time_part: Callable[[bool], None]
 ) -> str:
     """The `record` of the outputs for these inputs, up to the first that raises, of the function
-    that `start` returns. `time_part` notes when the time of an input begins and ends."""
+    that `start` returns. `time_part` notes when the time of the start or an input begins and
+    ends."""
     lines: list[Line] = []
     error = ""
     try:
+        time_part(True)
         run = start()
+        time_part(False)
         for input in inputs:
             time_part(True)
             value = run(input)

@@ -1,0 +1,64 @@
+"""A task of a domain as a problem: its held-out tasks, and the puzzles of P3."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from azr_population.domains.format import Format
+from azr_population.domains.known import find_domain
+from azr_population.domains.puzzles.grammar import puzzle_task
+from azr_population.domains.task import Task
+from azr_population.evals.problem import NO_ANSWER, PASSED, WRONG, EvalVerdict, Problem, Prompt
+from azr_population.referee import Reason, Referee, RefereeSettings
+
+
+@dataclass(frozen=True)
+class DomainProblem(Problem):
+    """A task, with the domain's prompt, judged by its rules as in a run."""
+
+    id: str
+    domain: str
+    task: Task
+    prompt_format: str = "chat"
+    needs_end = True
+
+    @cached_property
+    def _format(self) -> Format:
+        return find_domain(self.domain).format(self.prompt_format)
+
+    @property
+    def prompt(self) -> Prompt:
+        """In the domain's format of that name."""
+        return Prompt(self._format.solve_prompt(self.task), raw=not self._format.chat)
+
+    def read(self, completion: str) -> str:
+        return self._format.parse_answer(self.task.type, completion) or ""
+
+    @classmethod
+    def judge(cls, answers: Sequence[tuple["DomainProblem", str]]) -> list[EvalVerdict]:
+        asked = [(problem.task, (answer,)) for problem, answer in answers if answer]
+        graded = iter(find_domain(answers[0][0].domain).grade(asked, _referee()))
+        return [_verdict(answer, next(graded)[0].reason if answer else "") for _, answer in answers]
+
+    @classmethod
+    def known_completions(
+        cls, problems: Sequence["DomainProblem"]
+    ) -> list[tuple["DomainProblem", str, str]]:
+        """Of a puzzle of ours: P3's solutions are programs, which would have to be run first."""
+        square = puzzle_task("def sat(x):\n    return x > 0 and x * x == 1369")
+        problem = DomainProblem("self-test", "puzzles", square)
+        return [(problem, "```answer\n37\n```", "```answer\n36\n```")]
+
+
+def _verdict(answer: str, reason: str) -> EvalVerdict:
+    if not answer:
+        return EvalVerdict(False, NO_ANSWER)
+    if reason == Reason.SOLVED.value:
+        return EvalVerdict(True, PASSED, answer=answer)
+    return EvalVerdict(False, WRONG if reason == Reason.WRONG.value else reason, answer=answer)
+
+
+@cache
+def _referee() -> Referee:
+    """Its workers end with this process."""
+    return Referee(RefereeSettings())

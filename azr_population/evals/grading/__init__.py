@@ -1,1 +1,0 @@
-"""What counts as right. Programs run in the referee's sandbox and nowhere else."""

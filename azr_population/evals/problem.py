@@ -1,0 +1,68 @@
+"""What the problems of all benchmarks have: a prompt, an answer in a completion, a verdict."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
+"""Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
+WRONG_NUMBER = "271828182.5"
+"""What no problem has as its answer."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A user's turn of a chat, or `raw`: plain text to be continued."""
+
+    text: str
+    raw: bool = False
+    answer_begins: str = ""
+    """Beginning of the model's turn, if the template allows one."""
+    plain: str = ""
+    """For a model without a chat template; '' takes `text`."""
+    stops: tuple[str, ...] = ()
+    """Texts that end an answer."""
+    plain_stops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EvalVerdict:
+    """Whether a completion is right, why not, and what was taken for its answer."""
+
+    passed: bool
+    reason: str
+    detail: str = ""
+    answer: str = ""
+
+
+class Problem(ABC):
+    """A problem; a subclass is a kind of problems with one prompt and one judge."""
+
+    id: str
+    needs_end: ClassVar[bool] = False
+    """Whether a completion that was cut off counts as no answer."""
+
+    @property
+    @abstractmethod
+    def prompt(self) -> Prompt:
+        """What is sent to a model."""
+
+    @abstractmethod
+    def read(self, completion: str) -> str:
+        """The answer in a completion; '' for none."""
+
+    @classmethod
+    def read_all(cls, completions: Sequence[tuple[Any, str]]) -> list[str]:
+        """`read` of (problem, completion) pairs, in order."""
+        return [problem.read(text) for problem, text in completions]
+
+    @classmethod
+    @abstractmethod
+    def judge(cls, answers: Sequence[tuple[Any, str]]) -> list[EvalVerdict]:
+        """Verdicts on (problem, answer) pairs, in order."""
+
+    @classmethod
+    @abstractmethod
+    def known_completions(cls, problems: Sequence[Any]) -> list[tuple[Any, str, str]]:
+        """(problem, right completion, wrong completion), for the judge's self-test."""
