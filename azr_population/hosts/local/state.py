@@ -194,7 +194,8 @@ class Store:
             self.play.population.load_state(checkpoint.plain)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise UserError(
-                f"{where} is damaged ({error!r:.200}); move it away to continue from the one before"
+                f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to "
+                "continue from the one before"
             ) from error
 
 
