@@ -26,6 +26,8 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         one line: AZR prints a traceback.
         """
         if not any(HOST in element.path for element in search_path.get_path() if element.path):
+            if ours := sys.modules.get("azr_population.config.inside_azr"):
+                ours.forget_arms()
             return
         from azr_population.config.inside_azr import register_arms
 

@@ -106,12 +106,12 @@ def _batch(packed: list[list[Document]], length: int) -> Batch:
     def tensor(rows: Iterable[list[Any]], padding: float) -> Tensor:
         return torch.tensor([row + [padding] * (length - len(row)) for row in rows])
 
-    columns = (
+    ids, positions, branches, weights = (
         tensor(([value for document in row for value in document[n]] for row in packed), padding)
         for n, padding in enumerate((0, 0, 0, 0.0))
     )
     numbers = ([n for n, document in enumerate(row) for _ in document.ids] for row in packed)
-    return Batch(*columns, tensor(numbers, -1))
+    return Batch(ids, positions, branches, weights, tensor(numbers, -1))
 
 
 def model_loss(model: Any, batch: Batch) -> Tensor:

@@ -23,6 +23,7 @@ from azr_population.config.schema import (
 )
 
 CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
+PROVIDER = "azr-population"
 """What Hydra calls before AZR's main function."""
 STOCK = {"single": {"teacher_reward": "stock"}}
 """Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
@@ -108,4 +109,14 @@ def register_arms() -> None:
         defaults = ["/population_defaults/inside_azr", "_self_"]
         nodes["population", name] = {"defaults": defaults, "population": members}
     for (group, name), node in nodes.items():
-        store.store(name, node, group=group, package="_global_", provider="azr-population")
+        store.store(name, node, group=group, package="_global_", provider=PROVIDER)
+
+
+def forget_arms() -> None:
+    """Takes them out again: Hydra's store is the process's, and another application composed in it
+    has groups of its own."""
+    groups = ConfigStore.instance().repo
+    for group in ("population_defaults", "population"):
+        nodes = groups.pop(group, {})
+        if others := {k: v for k, v in nodes.items() if v.provider != PROVIDER}:
+            groups[group] = others

@@ -69,8 +69,13 @@ class Architecture:
         if mixture or not all(isinstance(size, int) for size in sizes):
             return None
         hidden, heads, kind = sizes[1], sizes[4], getattr(config, "model_type", "")
+        vocabulary, _, intermediate, layers, _ = sizes
         return cls(
-            *sizes,
+            vocabulary,
+            hidden,
+            intermediate,
+            layers,
+            heads,
             kv_heads=getattr(config, "num_key_value_heads", None) or heads,
             head=getattr(config, "head_dim", None) or hidden // heads,
             tied=bool(getattr(config, "tie_word_embeddings", False)),

@@ -128,16 +128,18 @@ class FunctionProblem(Problem):
 
 def evalplus_problem(dataset: str, row: dict[str, Any]) -> FunctionProblem:
     """A row of evalplus's files; `dataset` is humaneval or mbpp."""
-    inputs = [row["base_input"], row["plus_input"]]
+    base_inputs, plus_inputs = row["base_input"], row["plus_input"]
     if dataset == "mbpp":
         deserialize = _evalplus("evalplus.data.mbpp").mbpp_deserialize_inputs
-        inputs = [deserialize(row["task_id"], arguments) for arguments in inputs]
+        base_inputs = deserialize(row["task_id"], base_inputs)
+        plus_inputs = deserialize(row["task_id"], plus_inputs)
     return FunctionProblem(
         row["task_id"],
         row["prompt"],
         row["entry_point"],
         row["prompt"] + row["canonical_solution"],
-        *inputs,
+        base_inputs,
+        plus_inputs,
         atol=float(row["atol"]),
         dataset=dataset,
     )

@@ -108,11 +108,12 @@ def _validated(program: Program) -> Plan[Execution]:
         return Execution(False, Reason.TOO_LARGE, detail="the program's text")
     if not program.inputs:
         return Execution(False, Reason.BAD_INPUT, detail="no input")
-    inputs: tuple[str, ...] | Execution = program.inputs
+    inputs = program.inputs
     if program.literal_inputs:
-        inputs = yield from _literal_inputs(program)
-        if isinstance(inputs, Execution):
-            return inputs
+        literals = yield from _literal_inputs(program)
+        if isinstance(literals, Execution):
+            return literals
+        inputs = literals
     first = [Call(wire.EXPRESSION, text) for text in inputs]
     second = [call._replace(again=True) for call in reversed(first)]
     (outcomes,) = yield [_work(program, [*first, *second], stop_at_failure=True)]

@@ -41,6 +41,7 @@ class Referee(AbstractContextManager["Referee"]):
         self.settings = settings or RefereeSettings()
         self.layers: list[SandboxLayer] = []
         """The layers of confinement in the workers."""
+        self._workers: list[Worker] = []
         self._start()
 
     def __exit__(self, *exception: object) -> None:
@@ -86,7 +87,7 @@ class Referee(AbstractContextManager["Referee"]):
 
     def _start(self) -> None:
         self._owner, self._lock = os.getpid(), threading.Lock()
-        self._workers: list[Worker] = []
+        self._workers = []
         try:
             for _ in range(self.settings.worker_count):
                 self._workers.append(Worker(self.settings))

@@ -111,7 +111,8 @@ def draw_groups(
     code_f's inputs are spread. With `tail` some programs have a construct of the long tail,
     `tail.SHARES` of them.
     """
-    grammar, groups = TailGrammar(rng), []
+    grammar = TailGrammar(rng)
+    groups: list[Group] = []
     while len(groups) < size:
         phase, type = rng.choices(list(mix), [weight for weight, _ in mix.values()])[0]
         tasks: list[Task] = []

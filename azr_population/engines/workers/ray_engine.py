@@ -71,7 +71,7 @@ class RayEngine(Engine):
             return
         numbers = range(len(prompts)) if rows is None else rows
         shares = self._split([len(prompt) for prompt in prompts], slots, prompts, self._together)
-        streams = {}
+        streams: dict[Any, list[int] | None] = {}
         for rank, worker in enumerate(self.workers.workers):
             share = shares[rank // self._together]
             stream = worker.stream.options(num_returns="streaming").remote(
@@ -90,8 +90,8 @@ class RayEngine(Engine):
                 except StopIteration:
                     del streams[ready]
                     continue
-                if share := streams[ready]:
-                    yield [(share[row], completions) for row, completions in finished]
+                if first := streams[ready]:
+                    yield [(first[row], completions) for row, completions in finished]
 
     def update(
         self,

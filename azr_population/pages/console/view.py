@@ -129,7 +129,7 @@ class View:
         self._beats.enter_context(heartbeat(beat, seconds))
 
 
-VIEWS: Registry[Callable[[], View]] = Registry("run.console")
+VIEWS: Registry[Callable[..., View]] = Registry("run.console")
 """Name -> makes a view."""
 
 

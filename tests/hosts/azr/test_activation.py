@@ -51,6 +51,13 @@ def test_without_the_override_the_configuration_is_as_before(host, tmp_path):
     assert "population" not in ours and ours.hydra.callbacks == {}
 
 
+def test_other_applications_do_not_see_the_group(host, tmp_path):
+    for _ in range(2):
+        assert composed(host, ["+population=4t4s"]).population.teachers == 4
+        # Where there is no such group, it is a key with a value.
+        assert composed(tmp_path / "other" / "conf", ["+population=4t4s"]).population == "4t4s"
+
+
 def test_an_arm_of_ones_own_starts_from_the_same_defaults(host, tmp_path):
     folder = tmp_path / "own" / "population"
     folder.mkdir(parents=True)
