@@ -40,7 +40,6 @@ from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.errors import first_line
 from azr_population.versions import installed
-from azr_population.weights import routing
 from azr_population.weights.adapter import LoraSpec
 
 MEMBERS = 8
@@ -209,8 +208,8 @@ class Machine:
 
 
 def bank(machine: Machine) -> Measured:
-    """A forward of the bare base, and how often it is with eight members, by both ways of routing;
-    then the evolution operators."""
+    """A forward of the bare base, and how often it is with eight members; then the
+    evolution operators."""
     if machine.on_gpu:
         yield "device", torch.cuda.get_device_name()
     learner = machine.learner()
@@ -220,10 +219,8 @@ def bank(machine: Machine) -> Measured:
         forward = torch.inference_mode()(lambda ids=ids: learner.model(ids, use_cache=False))
         bare = machine.median(forward)
         figures = {"seconds of the base": bare}
-        for way, most in (("by segments", 0), ("grouped", 10**9)):
-            routing.GROUPED_TOKENS_EVEN = most
-            with learner.bank.adapters_active(slots, machine.dtype):
-                figures[way] = round(machine.median(forward) / bare, 3)
+        with learner.bank.adapters_active(slots, machine.dtype):
+            figures["with members"] = round(machine.median(forward) / bare, 3)
         yield f"{rows} rows of {tokens} tokens a member", figures
     parents = [learner.read(slot) for slot in (0, 1)]
     yield "operators", measure(parents, machine.clock, machine.asked.repeats, None)

@@ -23,8 +23,8 @@ from azr_population.config.schema import (
 )
 
 CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
-PROVIDER = "azr-population"
 """What Hydra calls before AZR's main function."""
+PROVIDER = "azr-population"
 STOCK = {"single": {"teacher_reward": "stock"}}
 """Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
 

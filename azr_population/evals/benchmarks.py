@@ -163,7 +163,7 @@ def _puzzle(row: Row) -> DomainProblem:
     """With the import that annotations of `sat` need; the file leaves it out."""
     sat = str(row["sat"])
     header = "from typing import List\n\n\n" if "List" in sat else ""
-    return DomainProblem(row["name"], "puzzles", puzzle_task(header + sat))
+    return DomainProblem(row["name"], "puzzles", puzzle_task(header + sat), needs_end=False)
 
 
 def _in_azr(

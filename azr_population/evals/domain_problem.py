@@ -20,7 +20,7 @@ class DomainProblem(Problem):
     domain: str
     task: Task
     prompt_format: str = "chat"
-    needs_end = True
+    needs_end: bool = True
 
     @cached_property
     def _format(self) -> Format:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
 """Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
@@ -40,7 +40,7 @@ class Problem(ABC):
     """A problem; a subclass is a kind of problems with one prompt and one judge."""
 
     id: str
-    needs_end: ClassVar[bool] = False
+    needs_end: bool = False
     """Whether a completion that was cut off counts as no answer."""
 
     @property

@@ -57,6 +57,7 @@ def write_repository(
     folder each. One member alone has its benchmarks in `.eval_results/`. Paths of this machine are
     left out of configuration and card. Raises UserError: the run has no such member, or the base's
     name on the Hub is unknown."""
+    members = list(dict.fromkeys(members))
     for name in members:
         if not run.member(name).is_dir():
             raise UserError(f"{run.path} has no member {name}")
@@ -67,7 +68,7 @@ def write_repository(
             _write_member(place, run, members[0], base, license)
             _write_eval_results(run, members[0], place)
             return
-        for name in dict.fromkeys(members):
+        for name in members:
             _write_member(place / name, run, name, base, license)
         listed = "".join(f"- [{name}]({name})\n" for name in members)
         text = f"---\n---\n\nMembers of one population, a PEFT adapter each:\n\n{listed}"

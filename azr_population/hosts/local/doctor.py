@@ -25,7 +25,7 @@ def doctor() -> int:
     table.add_row("python", platform.python_version(), platform.platform())
     device = torch.cuda.get_device_name(0) if gpu else "no GPU"
     table.add_row("torch", torch.__version__, device)
-    threads = f"{torch.get_num_threads()} of {os.cpu_count()} cores"
+    threads = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
     table.add_row(
         "threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"
     )

@@ -110,7 +110,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
-    return _run(config, directory, view)
+    return _run(config, directory, view, new=True)
 
 
 def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> Run:
@@ -136,16 +136,16 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         return _run(config, directory, view)
 
 
-def _run(config: Config, directory: RunDirectory, view: View | None) -> Run:
-    """Plays the run from its newest sound checkpoint, or from its start; a directory that there is
-    has been locked."""
+def _run(config: Config, directory: RunDirectory, view: View | None, new: bool = False) -> Run:
+    """Plays the run from its newest sound checkpoint, or from its start. The directory of a `new`
+    one is created and locked here; that of another has been locked."""
     view = view or VIEWS.find(config.run.console).function()
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
     base = "" if checkpoint else fingerprint(base_of(config.base))
     beginning = None if checkpoint else beginning_of(config, base)
     with _self_play(config) as (play, self_proposed), ExitStack() as stack:
         store = Store(play, directory)
-        if not directory.path.exists() or not any(directory.path.iterdir()):
+        if new:
             record: dict[str, Any] = {
                 **environment(),
                 "threads": torch.get_num_threads(),

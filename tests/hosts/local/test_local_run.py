@@ -14,6 +14,7 @@ import pytest
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
+import azr_population.hosts.local.run
 import azr_population.hosts.local.state
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -210,6 +211,21 @@ def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
     shutil.copytree(finished, path)
     with RunDirectory(path).locked():
         assert str(path) in refused(capsys, "resume", path)
+
+
+def test_a_run_that_another_started_meanwhile_is_left_alone(
+    finished, tmp_path, capsys, monkeypatch
+):
+    path = tmp_path / "run"
+    original = azr_population.hosts.local.run.fingerprint
+
+    def meanwhile(base):
+        shutil.copytree(finished, path)
+        return original(base)
+
+    monkeypatch.setattr(azr_population.hosts.local.run, "fingerprint", meanwhile)
+    assert str(path) in refused(capsys, "train", *SMALL, f"run.dir={path}", "run.steps=1")
+    assert records(path) == records(finished)
 
 
 ONE_STEP_WAITS = """
