@@ -293,7 +293,7 @@ def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        ("+population=4t4s trainer.n_gpus_per_node=5", "5 workers and the trainer need 6 CPUs"),
+        ("+population=4t4s trainer.n_gpus_per_node=5", "5 workers"),
         (
             "+population=4t4s azr.data_selection_strategy.content_max_length=20",
             "content_max_length=20: 200 proposal prompts in a row were longer",
