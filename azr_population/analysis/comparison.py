@@ -262,9 +262,9 @@ def _verdict(arm: str, than: str, title: str, test: Estimate, step: int) -> str:
     if test.low <= 0 <= test.high:
         text = interval_text(test, percent=True, signed=True)
         return f"No difference is shown between {arm} and {than} on {title}: {text}, {seeds}"
-    way, sign = ("higher", 100) if test.mean > 0 else ("lower", -100)
-    said = f"{arm} scores {sign * test.mean:.1f} points {way} than {than} on {title}"
+    way = "higher" if test.mean > 0 else "lower"
+    said = f"{arm} scores {abs(100 * test.mean):.1f} points {way} than {than} on {title}"
     if math.isnan(test.low):
         return f"{said} at step {step}; with one seed this may be chance"
-    low, high = sorted((sign * test.low, sign * test.high))
+    low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
     return f"{said} [{low:.1f}, {high:.1f}], {seeds}"

@@ -160,7 +160,8 @@ class MeasureFitness(Callback):
         scores = [self.validation.greedy(self.context, student) for student in students]
         for student, task_scores in zip(students, scores, strict=True):
             student.skill = mean(task_scores)
-        self._reliability, _ = reliability(scores) or (0.0, 0.0)
+        if scores[0]:
+            self._reliability, _ = reliability(scores) or (0.0, 0.0)
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords

@@ -29,12 +29,18 @@ diagnostic."""
 
 def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]:
     """Decorator: `read`, or its earlier result if the run's records have not changed since."""
+    results: dict[Path, tuple[tuple[tuple[int, ...], ...], T]] = {}
 
-    @lru_cache(REMEMBERED)
-    def cached(path: Path, state: tuple[tuple[int, ...], ...]) -> T:
-        return read(RunDirectory(path))
+    @wraps(read)
+    def latest(run: RunDirectory) -> T:
+        path, state = run.path.resolve(), _state(run)
+        if path not in results or results[path][0] != state:
+            if len(results) >= REMEMBERED:
+                results.pop(next(iter(results)), None)
+            results[path] = state, read(run)
+        return results[path][1]
 
-    return wraps(read)(lambda run: cached(run.path, _state(run)))
+    return latest
 
 
 def _state(run: RunDirectory) -> tuple[tuple[int, ...], ...]:

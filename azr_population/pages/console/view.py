@@ -79,6 +79,7 @@ class View:
         self.members = {member["name"]: member for member in run.get("members", ())}
         self.births = {row["child"]: row for row in run.get("lineage", ())}
         self._phase = run.get("phase", str)
+        self._began = time.monotonic()
 
     def on_match(self, match: Record) -> None:
         """A rated match, as in matches.jsonl."""
