@@ -163,8 +163,10 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
             store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
             store.export()
-        elif beginning and (note := store.begin(beginning, self_proposed)):
-            view.on_note(note)
+        elif beginning:
+            store.begin(beginning, self_proposed)
+            if beginning.note:
+                view.on_note(beginning.note)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))

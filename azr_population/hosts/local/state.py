@@ -45,6 +45,8 @@ class Beginning(NamedTuple):
     parent: RunDirectory | None
     """The run that it is forked from, if any, and the checkpoint there."""
     checkpoint: Checkpoint | None
+    note: str | None = None
+    """A line about the fork."""
 
     def record(self) -> dict[str, Any]:
         """For `environment.json`."""
@@ -85,7 +87,12 @@ def beginning_of(config: Config, base: str) -> Beginning:
             )
     named = f"run.init_from={config.run.init_from}"
     parent.check_base(base, "; set base.path to the right one", named)
-    return Beginning(seeds, parent, checkpoint)
+    settings = [
+        f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed if key != "run.init_from"
+    ]
+    what = ", ".join(settings) or "no setting differs"
+    note = f"forked from {config.run.init_from}; {what}"
+    return Beginning(seeds, parent, checkpoint, note)
 
 
 class Store:
@@ -101,21 +108,13 @@ class Store:
             base_of(play.config.base),
         )
 
-    def begin(self, beginning: Beginning, self_proposed: HeldOutEval | None) -> str | None:
+    def begin(self, beginning: Beginning, self_proposed: HeldOutEval | None) -> None:
         """Sets the state before the first step: that of the base, with the seed tasks that are
-        valid, or of the run it is forked from. Returns a line about the fork."""
-        play, note = self.play, None
+        valid, or of the run it is forked from."""
+        play = self.play
         if self_proposed:
             store_self_proposed(self_proposed, self.directory.path)
         if beginning.parent and beginning.checkpoint:
-            parent = config_from_file(beginning.parent.config_file)
-            changed = [
-                f"{key}={ours} ({theirs} there)"
-                for key, theirs, ours in differences(parent, play.config)
-                if key != "run.init_from"
-            ]
-            what = ", ".join(changed) or "no setting differs"
-            note = f"forked from {play.config.run.init_from}; {what}"
             self._put_in_place(beginning.checkpoint, beginning.parent)
             self.directory.copy_records(beginning.parent, beginning.checkpoint.step)
         else:
@@ -126,7 +125,6 @@ class Store:
                 play.population.buffer.add(task, generator)
         self.save()
         self.take_snapshot()
-        return note
 
     def save(self) -> None:
         """The checkpoint first, because it is what a resume reads; then the members' folders."""
