@@ -138,18 +138,19 @@ def _with_figures(name: str, runs: Sequence[ComparedRun]) -> tuple[ComparedRun, 
 def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
     """(name, path) of each; without a name the shortest end of its path that no other one has, of a
     seed with its arm's name."""
+    unnamed = {a: Path(a).resolve().parts for a in arguments if "=" not in a or Path(a).exists()}
     named: list[tuple[str, Path]] = []
     for argument in arguments:
-        name, equals, rest = argument.partition("=")
-        if equals and not Path(argument).exists():
-            named.append((name, Path(rest)))
+        if argument not in unnamed:
+            name, _, path = argument.partition("=")
+            named.append((name, Path(path)))
             continue
-        parts = Path(argument).resolve().parts
-        others = [p for a in arguments if (p := Path(a).resolve().parts) != parts]
+        parts = unnamed[argument]
+        others = [other for other in unnamed.values() if other != parts]
         least = 2 if parts[-1].startswith("seed_") else 1
         lengths = range(least, len(parts))
-        own = (n for n in lengths if all(parts[-n:] != other[-n:] for other in others))
-        named.append(("/".join(parts[-next(own, len(parts)) :]), Path(argument)))
+        distinct = (n for n in lengths if all(parts[-n:] != other[-n:] for other in others))
+        named.append(("/".join(parts[-next(distinct, len(parts)) :]), Path(argument)))
     return named
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from azr_population.analysis.comparison import compare_arms
 from azr_population.analysis.comparison_page import print_comparison, write_comparison
+from azr_population.analysis.inputs import arms_of
 from azr_population.errors import UserError
 
 SETTINGS = {
@@ -99,6 +100,15 @@ def test_unequal_evals_are_never_subtracted(tmp_path, changed):
     assert compared.pairs[0].metric is None
     figures = compared.to_json()["metrics"][0]["arms"]["b"]
     assert figures["difference"]["mean"] is None and figures["mean"] == pytest.approx(0.45)
+
+
+def test_an_arm_is_called_by_the_end_of_its_path_that_no_other_unnamed_one_has(tmp_path):
+    paths = [tmp_path / end for end in ("a/4t4s", "b/4t4s", "c/1t1s")]
+    for seed, path in enumerate(paths, 1):
+        write_run(path, {20: 0.3}, seed=seed)
+    a, b, c = map(str, paths)
+    assert [arm.name for arm in arms_of([a, b, c])] == ["a/4t4s", "b/4t4s", "1t1s"]
+    assert [arm.name for arm in arms_of([f"first={a}", b, c])] == ["first", "4t4s", "1t1s"]
 
 
 def test_a_seed_twice_is_warned_of(tmp_path):
