@@ -2,11 +2,9 @@
 
 import doctest
 import importlib.util
-import json
-import os
 import re
+import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -35,15 +33,12 @@ def test_the_python_of_docs_runs(tmp_path, monkeypatch):
     assert failed == 0 and tried > 15
 
 
-def test_every_public_name_is_there_and_the_package_is_still_light():
+def test_every_public_name_is_there():
     for name in azr_population.__all__:
         assert getattr(azr_population, name) is not None
     with pytest.raises(AttributeError):
         _ = azr_population.refree
     assert dir(azr_population) == sorted(azr_population.__all__)
-    code = "import sys, azr_population; dir(azr_population); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "False\n"
 
 
 def check_ours(words):
@@ -152,20 +147,6 @@ def test_what_is_ones_own_plays(extension_folder, capsys):
     }
 
 
-def test_the_line_of_the_referee_in_readme_is_judged(tmp_path):
-    line = re.search(r'^ +(\{"id": 1.*)', (ROOT / "README.md").read_text(), re.MULTILINE)[1]
-    done = subprocess.run(
-        [sys.executable, "-m", "azr_population.cli", "referee", "--workers", "1"],
-        input=line,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(done.stdout) == {
-        **{"id": 1, "valid": True, "output": "4"},
-        **{"solved": [True], "reasons": ["solved"]},
-    }
-
-
 def test_the_python_of_the_serving_page_loads_members(small_run, tmp_path, monkeypatch, capsys):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/mine").symlink_to(small_run)
@@ -175,23 +156,6 @@ def test_the_python_of_the_serving_page_loads_members(small_run, tmp_path, monke
     exec(code, loaded := {})
     assert set(loaded["model"].peft_config) == {"teacher_0", "student_0"}
     assert loaded["model"].active_adapter == "teacher_0"
-
-
-@pytest.fixture
-def members(small_run):
-    """The members' folder of a tiny run."""
-    return small_run / "members"
-
-
-def example(name, *arguments):
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_python_that_reads_a_run(write_run, tmp_path, monkeypatch):
@@ -204,17 +168,29 @@ def test_the_python_that_reads_a_run(write_run, tmp_path, monkeypatch):
     assert names["curve"](names["table"], "ast_nodes", ["teacher"]).index[0] == 1
 
 
-def test_the_example_of_operators(members, tmp_path):
-    child = tmp_path / "child"
-    output = example("use_operators.py", members / "student_0", members / "teacher_0", child)
-    assert output.startswith("child of ") and (child / "adapter_model.safetensors").is_file()
+@pytest.fixture
+def example(monkeypatch, capsys):
+    """Runs a file of examples/ with these arguments and returns what it prints."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_the_example_of_a_member_in_peft(members):
-    assert ">>> f(" in example("load_member.py", members / "teacher_0")
+def test_the_example_of_operators(example, small_run, tmp_path):
+    parents = (small_run / "members" / name for name in ("student_0", "teacher_0"))
+    example("use_operators.py", *parents, tmp_path / "child")
+    assert (tmp_path / "child" / "adapter_model.safetensors").is_file()
 
 
-def test_the_example_of_a_tiny_base(tmp_path):
+def test_the_example_of_a_member_in_peft(example, small_run):
+    assert ">>> f(" in example("load_member.py", small_run / "members" / "teacher_0")
+
+
+def test_the_example_of_a_tiny_base(example, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("def f(a):\n    return a + 1\n" * 50)
     assert example("tiny_base.py", tmp_path / "base", text).strip() == str(tmp_path / "base")

@@ -77,9 +77,10 @@ def test_a_mistake_is_one_line_with_the_way_out(typed, named, capsys):
     assert named in error and error.count("\n") == 1
 
 
-def test_help_imports_neither_torch_nor_pandas():
+def test_the_package_and_its_help_import_neither_torch_nor_pandas():
     code = (
-        "import sys; from azr_population.cli import main; main(['--help'])\n"
+        "import sys, azr_population; dir(azr_population)\n"
+        "from azr_population.cli import main; main(['--help'])\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'pandas', 'hydra', 'yaml')))"
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL)

@@ -1,14 +1,10 @@
-"""What the referee says about ordinary programs and answers."""
+"""The referee's verdicts on ordinary programs and answers."""
 
-import sys
-import time
 from dataclasses import replace
 
 import pytest
 
-from azr_population.referee import Grade, Program, Question, Reason, Referee, RefereeSettings
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 
 PLUS_ONE = "def f(x): return x + 1"
 
@@ -69,14 +65,6 @@ def test_no_input_is_no_program(referee):
 def test_imports_go_before_the_program(referee):
     execution = check(referee, "def f(x): return math.floor(x)", "2.5", imports=("import math",))
     assert execution.outputs == ("2",)
-
-
-def test_a_child_per_call_lets_nothing_pass_at_all():
-    source = "import math\ndef f(x):\n    math.n = getattr(math, 'n', 0) + 1\n    return math.n"
-    with Referee(RefereeSettings(workers=1, timeout=2.0, child_per_call=True)) as referee:
-        assert check(referee, source, "1", "2").outputs == ("1", "1")
-        question = Question("code_f", "def f(x): return 1", ("1", "2"), answers=(source,))
-        assert referee.judge([question])[0].grades == (Grade(True, 1.0, Reason.SOLVED),)
 
 
 def test_grades_of_functions(referee):
@@ -197,7 +185,7 @@ def test_hidden_inputs_are_evaluated_with_the_teacher_s_program(referee):
     assert [grade.reason for grade in referee.grade([alone])[0]] == [Reason.MALFORMED]
 
 
-def test_a_hidden_input_that_is_no_literal_makes_no_task(referee):
+def test_a_hidden_input_that_is_not_a_literal_makes_no_task(referee):
     for text in ("lambda: 0", "range(3)", "f", "object()"):
         (judged,) = referee.judge(
             [Question("code_f", "def f(x): return 1", ("1", text), answers=("f=abs",))]
@@ -254,32 +242,10 @@ def test_many_large_outputs_take_nothing_from_each_other(prelude):
     assert all(grade.solved for grade in judgement.grades)
 
 
-def test_a_hanging_task_does_not_hold_up_the_rest(referee):
-    programs = [Program(PLUS_ONE, (str(n),)) for n in range(200)]
-    programs[0] = Program("def f(x):\n    while True: pass", ("1",))
-    began = time.monotonic()
-    executions = referee.check(programs)
-    assert time.monotonic() - began < 60  # 200 times the timeout is 120
-    assert executions[0].reason is Reason.TIMEOUT
-    assert [e.outputs for e in executions[1:]] == [(str(n + 1),) for n in range(1, 200)]
-
-
 def test_an_answer_that_kills_its_process_does_not_take_the_others_with_it(referee):
     program = "import random\ndef f(x):\n    if x: random._os._exit(0)\n    return 1"
     (judgement,) = referee.judge([Question("code_i", program, ("0",), answers=("1", "0", "2"))])
     assert [str(g.reason) for g in judgement.grades] == ["crashed", "solved", "crashed"]
-
-
-def test_results_come_in_order_and_are_the_same_every_time(referee):
-    programs = [
-        Program(f"import random\ndef f(x): return random.choice(range({n})) * 0 + {n}", ("1",))
-        for n in range(1, 60)
-    ]
-    first = referee.check(programs)
-    assert [e.outputs for e in first] == [(str(n),) for n in range(1, 60)]
-    coin = [Program("import random\ndef f(x): return random.random() < 0.5", ("1",))] * 8
-    assert len({execution for _ in range(5) for execution in referee.check(coin)}) == 1
-    assert referee.check(programs) == first
 
 
 def test_sets_have_one_order_in_every_worker(referee):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 
 import pytest
 from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
@@ -13,8 +12,6 @@ from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.sharing import batchable
 from azr_population.referee.sandbox.wire import Call, SandboxWork
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 WRONG = ("4", "[9]", "'q'", "-7", "(1, 2)", "None", "[8, 8]", "88")
 LIMITS = RefereeSettings(workers=2, timeout=10.0, cpu_seconds=1.0, memory_mb=64)

@@ -15,7 +15,6 @@ import pytest
 from azr_population.referee import Question, Referee, RefereeSettings
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"),
     pytest.mark.azr,
     needs.azr_checkout,
 ]

@@ -86,7 +86,7 @@ def test_tasks_go_together_but_leave_something_for_others():
     assert [len(waiting(*(task() for _ in range(12)), share=5).next(HERE).tasks)] == [5]
 
 
-def test_apart_and_alone_share_with_nobody():
+def test_isolated_and_alone_share_with_nobody():
     apart, alone = PendingWork(SandboxWork("", BOTH, isolated=True)), task(alone=True)
     first, last = task(), task()
     queue = waiting(first, apart, alone, last, share=16)
@@ -98,7 +98,7 @@ def test_apart_and_alone_share_with_nobody():
     ]
 
 
-def test_what_did_not_end_in_company_is_made_again():
+def test_calls_without_a_result_in_a_shared_child_are_repeated_alone():
     tasks = [task(CHECK) for _ in range(4)]
     job = Job([(each, [0, 1]) for each in tasks], HERE, resident=True)
     statuses = [wire.OK, wire.OK, wire.ALONE, wire.ALONE, wire.OK]

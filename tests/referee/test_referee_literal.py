@@ -92,15 +92,12 @@ def test_one_piece_more_or_less_in_a_literal(value, place, piece):
     assert reads_as_python_or_refuses(text[:place] + text[place + 1 :])
 
 
-@pytest.mark.parametrize("depth", [63, 64, 65])
 @pytest.mark.parametrize("inside", ["", "1"])
-def test_how_deep_it_goes(depth, inside):
-    text = "[" * depth + inside + "]" * depth
-    if depth <= 64:
-        assert repr(parse(text)) == text
-    else:
-        with pytest.raises(TooLarge):
-            parse(text)
+def test_how_deep_it_goes(inside):
+    text = "[" * MAX_DEPTH + inside + "]" * MAX_DEPTH
+    assert repr(parse(text)) == text
+    with pytest.raises(TooLarge):
+        parse(f"[{text}]")
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1e999", "[1e999]", "1e999j"])
@@ -237,8 +234,6 @@ def test_the_worst_texts_take_no_time(text):
         assert took < 0.4  # twice the slowest, 1,1,1,...
 
 
-def test_text_over_the_bound_is_not_even_looked_at():
+def test_text_over_the_bound_is_refused():
     with pytest.raises(TooLarge):
         parse("1" + " " * MAX_CHARS)
-    with pytest.raises(TooLarge):
-        parse("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))

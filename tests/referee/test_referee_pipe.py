@@ -5,27 +5,20 @@
 import contextlib
 import io
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from azr_population.cli import main
 from azr_population.config.schema import RefereeConfig
 from azr_population.domains.piped import TYPES
-from azr_population.referee import Referee, RefereeSettings
 from azr_population.referee.limits import BOUNDS
 from azr_population.referee.pipe import MAX_LINE_BYTES, judge_lines
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
-
 COMMAND = [sys.executable, "-m", "azr_population.cli", "referee"]
-
-
-@pytest.fixture(scope="module")
-def referee():
-    with Referee(RefereeSettings(workers=2, timeout=10.0, cpu_seconds=1.0)) as referee:
-        yield referee
 
 
 def judge(referee, *lines):
@@ -136,10 +129,16 @@ def test_a_partner_may_wait_for_each_verdict():
     process = subprocess.Popen(
         [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    for n in range(3):
-        process.stdin.write(json.dumps({**GOOD, "id": n}) + "\n")
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for line in (re.search(r'^ +(\{"id": 1.*)', readme, re.MULTILINE)[1], json.dumps(GOOD)):
+        process.stdin.write(line + "\n")
         process.stdin.flush()
-        assert json.loads(process.stdout.readline())["id"] == n
+        verdict = json.loads(process.stdout.readline())
+        assert verdict["id"] == json.loads(line)["id"]
+        assert (verdict["output"], verdict["solved"]) == (
+            "4" if verdict["id"] == 1 else "1",
+            [True],
+        )
     process.stdin.close()
     assert process.wait() == 0
     process.stdout.close()
@@ -195,22 +194,17 @@ CLI = f"exec {sys.executable} -m azr_population.cli referee --workers 1"
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    ("redirections", "says"),
-    [
-        ("0> /dev/null", "standard input cannot be read: Bad file descriptor"),
-        ("<&-", "standard input or output is closed"),
-        (">&-", "standard input or output is closed"),
-        ("> /dev/full", "cannot be written: No space left on device"),
-    ],
+    ("redirection", "named"),
+    [("0> /dev/null", "input"), ("<&-", "input"), (">&-", "output"), ("> /dev/full", "No space")],
 )
-def test_streams_that_do_not_work_are_named_in_a_line(redirections, says):
+def test_a_stream_that_does_not_work_is_one_line(redirection, named):
     done = subprocess.run(
-        ["sh", "-c", f"{CLI} {redirections}"],
+        ["sh", "-c", f"{CLI} {redirection}"],
         input=json.dumps(GOOD).encode() + b"\n",
         capture_output=True,
     )
     assert done.returncode == 2
-    assert done.stderr.decode().count("\n") == 1 and says in done.stderr.decode()
+    assert done.stderr.decode().count("\n") == 1 and named in done.stderr.decode()
 
 
 @pytest.mark.timeout(60)

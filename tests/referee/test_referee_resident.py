@@ -1,16 +1,14 @@
-"""The child that stays: what it does for plain programs, how it ends, and who takes over."""
+"""The resident child: which programs it runs, when it ends, and what replaces it."""
 
 import os
 import signal
-import sys
 
 import pytest
+from test_referee_service import children_of
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import child, wire
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 SPIN = "def f(x):\n    while True: pass"
 
@@ -35,12 +33,7 @@ def constant(n):
 
 def residents(referee):
     """The children of the workers that have done something."""
-    verdicts = set()
-    for worker in referee._workers:
-        pid = worker.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            verdicts |= {int(number) for number in file.read().split()}
-    return verdicts
+    return {pid for worker in referee._workers for pid in children_of(worker.process.pid)}
 
 
 def test_plain_programs_go_to_it_together_and_others_one_by_one(jobs):
@@ -67,14 +60,14 @@ def test_functions_of_students_share_with_nobody(jobs):
     with Referee(RefereeSettings(workers=1, share=8)) as referee:
         questions = [Question("code_f", plain, ("1", "2", "3"), answers=(plain, other))] * 4
         assert all(g.solved for j in referee.judge(questions) for g in j.grades)
-    # The teachers' six runs; the plain answer's three; the other's that come to nothing in company,
-    # and each of them alone.
+    # The teachers' six runs, the plain answer's three, and the other answer's three: first together
+    # without a result, then each alone.
     assert sorted(jobs) == sorted(
         [(True, 24)] + [(False, 3)] * 4 + [(False, 3), *[(False, 1)] * 3] * 4
     )
 
 
-def test_who_asks_for_no_sharing_gets_none(jobs):
+def test_sharing_can_be_switched_off(jobs):
     with Referee(RefereeSettings(workers=1, share=1)) as referee:
         assert all(e.valid for e in referee.check([constant(n) for n in range(3)]))
     with Referee(RefereeSettings(workers=1, child_per_call=True)) as referee:
@@ -126,7 +119,7 @@ def test_it_does_not_stay_when_memory_ran_out():
 
 
 @pytest.mark.parametrize("share", [1, 16])
-def test_whoever_is_killed_while_waiting_is_replaced(share):
+def test_a_child_that_is_killed_while_it_waits_is_replaced(share):
     with Referee(RefereeSettings(workers=1, share=share, timeout=20.0)) as referee:
         for _ in range(3):
             for pid in residents(referee):

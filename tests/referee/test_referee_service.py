@@ -1,4 +1,4 @@
-"""How the referee behaves as a service: threads, deaths, its end, what it will not start with."""
+"""The referee as a service: threads, killed workers, closing, and when it does not start."""
 
 import os
 import select
@@ -12,8 +12,6 @@ from refusals import refuses
 
 from azr_population.referee import Program, Question, Referee, RefereeSettings
 from azr_population.referee.sandbox import wire
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 PLUS_ONE = "def f(x): return x + 1"
 
@@ -114,7 +112,7 @@ def test_a_forked_trainer_gets_workers_of_its_own(referee):
     assert plus_one(referee).outputs == ("2",)
 
 
-def test_without_seccomp_it_refuses_unless_told_otherwise():
+def test_without_seccomp_it_refuses_unless_that_is_allowed():
     with refuses("allow_unsandboxed=true"):
         Referee(RefereeSettings(workers=1, leave_out=("seccomp",)))
     accepted = RefereeSettings(workers=1, leave_out=("seccomp",), allow_unsandboxed=True)
@@ -177,16 +175,16 @@ def test_a_signal_from_outside_changes_no_verdict(name):
                     os.kill(child, getattr(signal, f"SIG{name}"))
                     sent.append(child)
 
-    for _ in range(3):
-        done = threading.Event()
-        with Referee(RefereeSettings(workers=1)) as referee:
+    with Referee(RefereeSettings(workers=1)) as referee:
+        for _ in range(3):
+            done = threading.Event()
             thread = threading.Thread(target=interfere)
             thread.start()
             (execution,) = referee.check([program])
             done.set()
             thread.join()
-        assert execution.outputs == ("1",)
-        sent.clear()
+            assert execution.outputs == ("1",)
+            sent.clear()
 
 
 def test_frames_are_read_or_refused():

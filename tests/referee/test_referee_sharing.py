@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501
 
-import sys
-
 import pytest
 from hostile_naked import NAKED
 from hostile_walled import WALLED
@@ -102,43 +100,33 @@ def test_a_name_may_be_long_and_a_jump_far():
     assert shareability(compile(source.replace("x.__dict__", "v399"), "", "exec")).shareable
 
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+SLOW = ("while True", "10 **", "count()", "zlib", "a+b", "1000")
 
 
-def program_questions():
-    texts = [source for _, source in {**NAKED, **WALLED}.values()]
-    honest = [f"def f(x): return [x] * {n}" for n in range(len(texts) + 20)]
-    mixed = [source for pair in zip(honest, texts, strict=False) for source in pair]
-    mixed += [*PLAIN, *honest[len(texts) :]]
-    return [
-        Question("code_i", source, ("3",), answers=("3", "4", "'a'", "f(1)")) for source in mixed
-    ]
+def verdict(judgement):
+    execution = judgement.execution
+    return execution.reason, execution.outputs, [grade.reason for grade in judgement.grades]
 
 
-@linux
 def test_sharing_changes_no_verdict():
-    quick = [
-        q for q in program_questions() if "while True" not in q.program and "10 **" not in q.program
-    ]
-    quick = [
-        q for q in quick if not any(w in q.program for w in ("count()", "zlib", "a+b", "1000"))
-    ]
-    assert len(quick) > 250
-    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128)) as strict:
-        expected = strict.judge(quick)
-    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=16)) as sharing:
-        verdicts = sharing.judge(quick)
-    for question, left, right in zip(quick, expected, verdicts, strict=True):
-        if Reason.TIMEOUT in (left.execution.reason, right.execution.reason):
-            continue
-        assert (left.execution.reason, left.execution.outputs) == (
-            right.execution.reason,
-            right.execution.outputs,
-        ), question.program
-        assert [g.reason for g in left.grades] == [g.reason for g in right.grades]
+    """Hostile programs between honest ones."""
+    hostile = [s for _, s in {**NAKED, **WALLED}.values() if not any(word in s for word in SLOW)]
+    sources = [*PLAIN, *(f"def f(x): return [x] * {n}" for n in range(20))]
+    for number, source in enumerate(hostile):
+        sources += [source, f"def f(x): return x * {number}"]
+    assert len(sources) > 250
+    answers = ("3", "4", "'a'", "f(1)")
+    questions = [Question("code_i", source, ("3",), answers=answers) for source in sources]
+    judged = []
+    for share in (1, 16):
+        settings = RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=share)
+        with Referee(settings) as referee:
+            judged.append(referee.judge(questions))
+    for source, alone, together in zip(sources, *judged, strict=True):
+        if Reason.TIMEOUT not in (alone.execution.reason, together.execution.reason):
+            assert verdict(alone) == verdict(together), source
 
 
-@linux
 def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
     sources = [f"def f(x): return x + {n}" for n in range(60)]
     sources[7] = "def f(x):\n    while True: pass"

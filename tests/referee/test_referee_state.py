@@ -2,18 +2,20 @@
 
 # ruff: noqa: E501
 
-import sys
-
 import pytest
 
-from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
+from azr_population.referee import Program, Question, Referee, RefereeSettings
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+SETTINGS = {
+    "no task shares": {"share": 1},
+    "tasks share": {"share": 16},
+    "a child per call": {"child_per_call": True},
+}
 
 
-@pytest.fixture(scope="module", params=[1, 16], ids=["no task shares", "tasks share"])
+@pytest.fixture(scope="module", params=SETTINGS)
 def referee(request):
-    with Referee(RefereeSettings(workers=1, share=request.param)) as referee:
+    with Referee(RefereeSettings(workers=1, **SETTINGS[request.param])) as referee:
         yield referee
 
 
@@ -35,41 +37,27 @@ COUNTERS = {
     "a class": "class A:\n    n = 0\ndef count():\n    A.n += 1\n    return A.n\n",
 }  # fmt: skip
 
-# What a program would give for its n-th call, were its calls counted.
-CHEATS = {
-    "period 2": "x + n % 2",
-    "period 6": "x + n % 6",
-    "turns at the third call": "x if n < 3 else 0",
-    "honest at first and last": "x if n in (1, 2, 9, 10) else 3",
-}
+# What a program would return at its n-th call if its calls were counted.
+CHEATS = ("x + n % 2", "x + n % 6", "x if n < 3 else 0", "x if n in (1, 2, 9, 10) else 3")
 
 
 @pytest.mark.parametrize("place", COUNTERS)
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_each_execution_is_the_first(referee, place, cheat):
-    program = f"{COUNTERS[place]}def f(x):\n    n = count()\n    return {CHEATS[cheat]}"
+def test_each_execution_is_the_first(referee, place):
     answers = ("3.5", "3", "4", "2", "3.5 ", "1", "9", "-3")
-    (judged,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
-    first = eval(CHEATS[cheat], {"x": 3, "n": 1})
-    assert judged.execution.outputs == (str(first),)
-    assert [grade.solved for grade in judged.grades] == [a == "3" for a in answers]
+    start = f"{COUNTERS[place]}def f(x):\n    n = count()\n    return "
+    judged = referee.judge(
+        Question("code_i", start + cheat, ("3",), answers=answers) for cheat in CHEATS
+    )
+    for cheat, judgement in zip(CHEATS, judged, strict=True):
+        first = eval(cheat, {"x": 3, "n": 1})
+        assert judgement.execution.outputs == (str(first),), cheat
+        assert [g.solved for g in judgement.grades] == [a == "3" for a in answers], cheat
 
 
 @pytest.mark.parametrize("place", COUNTERS)
-def test_no_task_is_told_of_another(referee, place):
+def test_tasks_do_not_see_each_other(referee, place):
     program = Program(f"{COUNTERS[place]}def f(x): return count()", ("0", "1"))
     assert {execution.outputs for execution in referee.check([program] * 8)} == {("1", "1")}
-
-
-def test_one_answer_does_not_poison_the_next(referee):
-    program = (
-        "import math\ndef f(x):\n    if x == 'open': math.open = True\n"
-        "    return 3 if hasattr(math, 'open') else x"
-    )
-    answers = ("5", "'open'", "5 ", "3", "'shut'")
-    (judged,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
-    assert judged.execution.outputs == ("3",)
-    assert [grade.solved for grade in judged.grades] == [False, True, False, True, False]
 
 
 @pytest.mark.parametrize("place", COUNTERS)
@@ -83,20 +71,16 @@ def test_a_function_cannot_count_the_hidden_inputs(referee, place):
 
 
 @pytest.mark.parametrize("prelude", ["", "import random\n"])
-def test_recursion_goes_as_deep_in_company_as_alone(prelude):
+def test_recursion_goes_as_deep_in_a_shared_child_as_alone(prelude):
     source = f"{prelude}def f(x):\n    try: return f(x + 1)\n    except RecursionError: return x"
     depths = set()
-    for settings in (
-        RefereeSettings(workers=1),
-        RefereeSettings(workers=1, share=1),
-        RefereeSettings(workers=1, child_per_call=True),
-    ):
-        with Referee(settings) as referee:
+    for settings in SETTINGS.values():
+        with Referee(RefereeSettings(workers=1, **settings)) as referee:
             depths.add(referee.check([Program(source, ("0",))])[0].outputs)
     assert len(depths) == 1 and depths != {()}
 
 
-# Programs that are try to leave something behind, and how it would show.
+# Programs that try to leave something behind, and programs that would see it.
 ATTEMPTS = {
     "a name in a module": ("import math\ndef f(x):\n    math.pi = 3\n    return x", "import math\ndef f(x): return math.pi > 3"),
     "a module taken from another": ("def f(x):\n    try:\n        from collections import abc\n        abc.Mapping.n = 1\n    except BaseException: pass\n    return x", "import collections.abc\ndef f(x): return not hasattr(collections.abc.Mapping, 'n')"),
@@ -122,12 +106,3 @@ def test_a_plain_program_leaves_no_trace(referee, name):
     executions = referee.check(programs)
     assert [executions[1].outputs, executions[3].outputs] == [("True",)] * 2
     assert executions[0] == executions[2]
-
-
-def test_sharing_changes_no_verdict_on_these(referee):
-    sources = [source for pair in ATTEMPTS.values() for source in pair]
-    sources += [f"{count}def f(x): return count()" for count in COUNTERS.values()]
-    with Referee(RefereeSettings(workers=1, child_per_call=True)) as alone:
-        expected = alone.check([Program(source, ("3",)) for source in sources])
-    assert referee.check([Program(source, ("3",)) for source in sources]) == expected
-    assert Reason.OK in {execution.reason for execution in expected}
