@@ -2,6 +2,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from itertools import chain
 
 import huggingface_hub
 import pytest
@@ -9,7 +10,7 @@ import torch
 from refusals import refused, refuses
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from azr_population.bases import sft_trainer
+from azr_population.bases import sft, sft_trainer
 from azr_population.bases.demonstrations import digest, read_digests
 from azr_population.bases.sft import SftSettings, warm_up
 from azr_population.cli import main
@@ -71,6 +72,12 @@ def test_a_base_without_a_chat_template(base_folder, tmp_path, capsys):
     assert base_folder.name in capsys.readouterr().err
 
 
+@pytest.fixture
+def drawn_here(monkeypatch):
+    """Documents are drawn in this process, since a child takes seconds to start."""
+    monkeypatch.setattr(sft, "made_ahead", lambda draw, jobs: chain.from_iterable(map(draw, jobs)))
+
+
 def stop_after(monkeypatch, batches):
     """A request to stop after so many batches."""
     loss = sft_trainer.model_loss
@@ -85,7 +92,7 @@ def stop_after(monkeypatch, batches):
     monkeypatch.setattr(sft_trainer, "model_loss", counted)
 
 
-def test_the_loss_falls_and_the_folder_loads(model, tokenizer, tmp_path, monkeypatch):
+def test_the_loss_falls_and_the_folder_loads(drawn_here, model, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(sft_trainer, "LOG_SECONDS", 0.0)
     before = model.get_input_embeddings().weight.detach().clone()
     known = {digest("def f(a):\n    return a - 12345")}
@@ -101,7 +108,7 @@ def test_the_loss_falls_and_the_folder_loads(model, tokenizer, tmp_path, monkeyp
     assert known < read_digests(tmp_path) and len(read_digests(tmp_path)) > 50
 
 
-def test_the_same_tokens_give_the_same_base(tokenizer, tmp_path, base_folder):
+def test_the_same_tokens_give_the_same_base(drawn_here, tokenizer, tmp_path, base_folder):
     settings = SftSettings(tokens=6_000, threads=1, rows=2, length=1024)
     results = []
     for name in ("one", "other"):
@@ -121,7 +128,7 @@ def test_a_base_that_was_stopped_can_be_measured(base_folder, tmp_path, monkeypa
     assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
 
 
-def test_a_format_without_any_row_is_refused(model, tokenizer, tmp_path):
+def test_a_format_without_any_row_is_refused(drawn_here, model, tokenizer, tmp_path):
     with refuses("--prompt-format"):
         warm_up(model, tokenizer, tmp_path, replace(SHORT, format="chat", length=100), log=str)
 
