@@ -14,39 +14,33 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 venv=.venv${LINE:+-$LINE}
 
-environment_fail() {
+python=${PYTHON:-python3}
+if [ -z "${PYTHON:-}" ] && [ -x "$venv/bin/python" ]; then
+    python=$venv/bin/python
+fi
+
+fail() {
     echo "$*" >&2
     exit 2
 }
 
-environment_python() {
-    if [ -z "${PYTHON:-}" ] && [ -x "$venv/bin/python" ]; then
-        python=$venv/bin/python
-    else
-        python=${PYTHON:-python3}
-    fi
-    command -v "$python" >/dev/null ||
-        environment_fail "there is no $python; install it first: sudo apt-get install python3 python3-venv"
-    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-}
+command -v "$python" >/dev/null ||
+    fail "there is no $python; install it first: sudo apt-get install python3 python3-venv"
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+case $version-${LINE:-} in
+    3.1[34]-pins)
+        fail "what AZR pins has no builds for Python $version; leave LINE=pins out, or name an older" \
+            "Python: PYTHON=python3.11 LINE=pins bash $0" ;;
+    3.1[012]-*) line=${LINE:-pins} ;;
+    3.1[34]-*) line=${LINE:-current} ;;
+    *) fail "Python $version does not fit; name a Python 3.10-3.14: PYTHON=python3.11 bash $0" ;;
+esac
+constraints=constraints/$line.txt
+[ -f "$constraints" ] || fail "LINE=$line is none of $(cd constraints && echo *.txt | sed 's/\.txt//g')"
 
-environment_line() {
-    case $version in
-        3.10 | 3.11 | 3.12) line=${LINE:-pins} ;;
-        3.13 | 3.14) line=${LINE:-current} ;;
-        *) environment_fail "Python $version does not fit; name a Python 3.10-3.14: PYTHON=python3.11 bash $0" ;;
-    esac
-    constraints=constraints/$line.txt
-    [ -f "$constraints" ] ||
-        environment_fail "LINE=$line is none of $(cd constraints && echo *.txt | sed 's/\.txt//g')"
-    case $line-$version in
-        pins-3.13 | pins-3.14)
-            environment_fail "what AZR pins has no builds for Python $version; leave LINE=pins out, or name an" \
-                "older Python: PYTHON=python3.11 LINE=pins bash $0" ;;
-    esac
-}
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
 
-environment_venv() {
+make_venv() {
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         # Debian and Ubuntu keep venv in a package of its own.
         local sudo
@@ -59,9 +53,7 @@ environment_venv() {
     fi
 }
 
-pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
-
-environment_torch() {
+install_torch() {
     local torch
     torch=$(grep '^torch==' "$constraints")
     pip install "$torch+cpu" 2>/dev/null && return
@@ -70,21 +62,14 @@ environment_torch() {
     "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --torch-backend cpu "$torch" 2>/dev/null && return
     echo "no CPU build of $torch for Python $version can be reached; taking the package index's own, which" \
         "brings CUDA with it: 2.7 GB to download, 4.7 GB in $venv"
-    pip install "$torch" ||
-        environment_fail "no build of $torch for Python $version; name another Python: PYTHON=python3.11 bash $0"
+    pip install "$torch" || fail "no build of $torch for Python $version; name another Python: PYTHON=python3.11 bash $0"
 }
 
-environment() {
-    local python version line wanted stamp=$venv/installed
-    environment_python
-    environment_line
-    wanted=$(echo "$version"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
-    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
+wanted=$(echo "$version"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
+if [ "$wanted" != "$(cat "$venv/installed" 2>/dev/null || true)" ]; then
     echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"
-    environment_venv
-    environment_torch
+    make_venv
+    install_torch
     pip install --constraint "$constraints" --editable '.[test]'
-    echo "$wanted" >"$stamp"
-}
-
-environment
+    echo "$wanted" >"$venv/installed"
+fi
