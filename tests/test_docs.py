@@ -25,6 +25,7 @@ EXTRAS = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), r
 PLACEHOLDER = re.compile(r"NAME|<.*>|\.\.\.")
 
 
+@pytest.mark.integration
 def test_the_python_of_docs_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(
@@ -125,6 +126,7 @@ def test_every_printed_command_is_taken(printed, capsys, monkeypatch, extension_
         check(words[1:])
 
 
+@pytest.mark.integration
 def test_what_is_ones_own_plays(extension_folder, capsys):
     small = [
         "population.batch_size=8",

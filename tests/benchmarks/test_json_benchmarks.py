@@ -24,16 +24,16 @@ def result(tmp_path, script, *words):
 
 def test_rollouts_are_compared_in_one_run(tmp_path):
     words = "--shape nano --cases 4x16x8 --members 1 2 --rounds 1"
-    told = result(tmp_path, "rollouts.py", *words.split())
-    assert [(row["case"], row["members"]) for row in told["rows"]] == [
+    figures = result(tmp_path, "rollouts.py", *words.split())
+    assert [(row["case"], row["members"]) for row in figures["rows"]] == [
         ("4 x (16 + 8)", 1),
         ("4 x (16 + 8)", 2),
     ]
-    for row in told["rows"]:
+    for row in figures["rows"]:
         assert {"torch", "generate", "peft"} <= row["tokens_per_second"].keys()
         assert all(speed > 0 for speed in row["tokens_per_second"].values())
         assert row["ratio_to_torch"]["torch"] == 1
-    assert (told["push_seconds"] is None) == (told["vllm"] is False)
+    assert (figures["push_seconds"] is None) == (figures["vllm"] is False)
 
 
 def gpu(tmp_path, *words):
@@ -43,38 +43,38 @@ def gpu(tmp_path, *words):
 
 @pytest.mark.timeout(900)
 def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path):
-    found = gpu(tmp_path, "--parts", "bank,decoding_7b,step,cycle,memory,nf4,calls")
-    parts = {name: part for name, part in found.items() if isinstance(part, dict)}
+    figures = gpu(tmp_path, "--parts", "bank,decoding_7b,step,cycle,memory,nf4,calls")
+    parts = {name: part for name, part in figures.items() if isinstance(part, dict)}
     parts.pop("arguments")
     if not installed("bitsandbytes"):
         assert "failed" in parts.pop("nf4")
     assert len(parts) >= 6
     assert not any({"failed", "stopped", "left out"} & part.keys() for part in parts.values())
-    decoding = found["decoding_7b"]
+    decoding = figures["decoding_7b"]
     speeds = [decoding[f"torch, {members} members"] for members in (0, 1, 2, 4, 8)]
     assert all(each["tokens_per_second"] > 0 for each in speeds)
     assert decoding["torch, 8 members to 1"]["ratio"] > 0
-    assert len(found["bank"]["operators"]) >= 8
-    assert found["step"]["4T+4S to single"]["ratio"] > 0
+    assert len(figures["bank"]["operators"]) >= 8
+    assert figures["step"]["4T+4S to single"]["ratio"] > 0
     # The canary: the sampler serves what the learner holds, after an update too.
-    canary = found["cycle"]["resident"]["canary"]
+    canary = figures["cycle"]["resident"]["canary"]
     assert len(canary) == 9 and max(canary.values()) < 0.01
-    assert found["memory"]["members, float32"]["by arithmetic"] > 0
-    assert found["calls"]["two to nine"]["equal rows"] == 1.0
+    assert figures["memory"]["members, float32"]["by arithmetic"] > 0
+    assert figures["calls"]["two to nine"]["equal rows"] == 1.0
 
 
 def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes_on(tmp_path):
     # No row has fewer tokens than none.
-    found = gpu(tmp_path, "--parts", "memory,bank", "--longest", "-5")
-    assert "failed" in found["memory"] and found["memory"]["base"]["by arithmetic"] > 0
-    assert found["bank"]["operators"]
+    figures = gpu(tmp_path, "--parts", "memory,bank", "--longest", "-5")
+    assert "failed" in figures["memory"] and figures["memory"]["base"]["by arithmetic"] > 0
+    assert figures["bank"]["operators"]
     late = gpu(tmp_path, "--parts", "bank,step", "--minutes", "0.01")
     assert "stopped" in late["bank"] and "left out" in late["step"]
 
 
 def test_a_steps_scale_is_worked_out_without_a_gpu(tmp_path):
-    found = result(tmp_path, "scale.py", "--count")
-    steps = {(row["command"], row["tail"], row["calls"]): row for row in found["steps"]}
+    figures = result(tmp_path, "scale.py", "--count")
+    steps = {(row["command"], row["tail"], row["calls"]): row for row in figures["steps"]}
     assert len(steps) == 30
     # What issue 34 aims at.
     assert steps["coder7b", "short", "two, overlapped"]["in all"] <= 370
@@ -84,4 +84,4 @@ def test_a_steps_scale_is_worked_out_without_a_gpu(tmp_path):
             steps[command, tail, calls]["in all"] for calls in ("nine calls", "two calls")
         )
         assert after < before and 1 < row["to single"] < 8
-    assert found["update"]["estimated"] == pytest.approx(found["update"]["counted"], rel=0.12)
+    assert figures["update"]["estimated"] == pytest.approx(figures["update"]["counted"], rel=0.12)

@@ -48,14 +48,6 @@ WALLED = {
     "Ellipsis": ({"not_literal"}, "def f(x): return ..."),
     "NaN": ({"not_literal"}, "def f(x): return float('nan')"),
     "infinity": ({"not_literal"}, "def f(x): return [1e999]"),
-    "address": ({"not_literal"}, "def f(x): return str(f)"),
-    # chance and time
-    "random": ({"nondeterministic"}, "import random\ndef f(x): return random.random()"),
-    "coin": ({"nondeterministic"}, "import random\ndef f(x): return [random.randint(0, 1) for _ in range(9)]"),
-    "secrets": ({"nondeterministic"}, "import secrets\ndef f(x): return secrets.token_hex(8)"),
-    "today": ({"nondeterministic"}, "from datetime import date\ndef f(x): return date.today().year"),
-    "clock": ({"nondeterministic"}, "import datetime\ndef f(x): return str(datetime.datetime.now())"),
-    "identity": ({"nondeterministic"}, "def f(x): return id(f) % 1000003"),
     # text
     "null byte": ({"syntax_error"}, "def f(x): return 1\x00"),
     "lone surrogate": ({"syntax_error"}, "def f(x): return '\ud800'"),

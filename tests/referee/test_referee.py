@@ -224,12 +224,11 @@ def test_questions_that_cannot_be_read(referee):
 @pytest.mark.parametrize("prelude", ["", "import random\n"])
 def test_each_answer_has_a_time_of_its_own(prelude):
     program = f"{prelude}def f(x):\n    while x > 5: pass\n    return x + 1"
-    answers = (*(str(n) for n in range(6, 14)), "3", "2", "3 ")
+    answers = ("6", "7", "8", "3", "2", "3 ")
     with Referee(RefereeSettings(workers=2, cpu_seconds=0.3, timeout=60.0, share=4)) as referee:
         (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
-    assert [str(grade.reason) for grade in judgement.grades] == [
-        *["timeout"] * 8, "solved", "wrong", "solved",
-    ]  # fmt: skip
+    reasons = [str(grade.reason) for grade in judgement.grades]
+    assert reasons == ["timeout"] * 3 + ["solved", "wrong", "solved"]
 
 
 @pytest.mark.parametrize("prelude", ["", "import random\n"])

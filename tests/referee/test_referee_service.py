@@ -22,18 +22,18 @@ def plus_one(referee):
 
 
 def test_threads_take_turns(referee):
-    found = {}
+    outputs = {}
 
     def ask(base):
         programs = [Program(PLUS_ONE, (str(base + n),)) for n in range(20)]
-        found[base] = [execution.outputs[0] for execution in referee.check(programs)]
+        outputs[base] = [execution.outputs[0] for execution in referee.check(programs)]
 
     threads = [threading.Thread(target=ask, args=(base,)) for base in (0, 100, 200)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
+    assert outputs == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
 
 
 def children_of(pid):

@@ -56,13 +56,13 @@ def training(run, *words, address=""):
             process.wait()
 
 
-def told(run):
+def output_of(run):
     return (run.parent / f"{run.name}.log").read_text()
 
 
 def train(run, *words, address=""):
     with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
-        assert process.wait(1200) == 0, told(run)[-3000:]
+        assert process.wait(1200) == 0, output_of(run)[-3000:]
 
 
 def steps(run):
@@ -74,7 +74,7 @@ def wait_for(run, process, count):
     while steps(run) < count or not (run / "checkpoints" / f"step_{count}").is_dir():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
-        assert process.poll() is None, told(run)[-3000:]
+        assert process.poll() is None, output_of(run)[-3000:]
 
 
 def group_processes(process):
@@ -123,12 +123,14 @@ def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path):
         assert process.wait(90) == 2
         assert time.monotonic() - start < 60
     # Ray 2.46 has a line of its own about it.
-    (line,) = [line for line in told(run).splitlines() if "a worker of the population died" in line]
+    (line,) = [
+        line for line in output_of(run).splitlines() if "a worker of the population died" in line
+    ]
     assert f"pid: {workers[0].pid} " in line and "azr-population resume" in line
-    assert "Traceback" not in told(run)
+    assert "Traceback" not in output_of(run)
     done = steps(run)
     with training(run, "resume", str(run), f"run.steps={done + 1}") as process:
-        assert process.wait(600) == 0, told(run)[-3000:]
+        assert process.wait(600) == 0, output_of(run)[-3000:]
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == list(
         range(1, done + 2)
     )
@@ -155,7 +157,7 @@ def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_
         words = ["train", f"run.dir={greedy}", *SMALL, "engine=ray", "engine.workers=3"]
         with training(greedy, *words, address=address) as process:
             assert process.wait(300) == 2
-        assert "engine.workers" in told(greedy)
+        assert "engine.workers" in output_of(greedy)
     assert steps(run) == 1
 
 

@@ -1,4 +1,4 @@
-"""Errors of workers as the driver tells them; Ray is installed and does not run."""
+"""Errors of workers as the driver raises them; Ray is installed and does not run."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ def raised(cause):
     return error.as_instanceof_cause()
 
 
-def test_what_the_user_can_mend_is_told_in_the_workers_line():
+def test_an_error_of_the_user_is_raised_as_the_worker_raised_it():
     error = raised(UserError("lora.rank=600: vLLM takes at most 512"))
     assert isinstance(error, UserError) and "\n" in str(error)
     from azr_population.engines.workers.placement import watched
