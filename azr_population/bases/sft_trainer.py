@@ -38,8 +38,6 @@ class Document(NamedTuple):
     positions: list[int]
     branches: list[int]
     weights: list[float]
-    programs: tuple[str, ...] = ()
-    """What it is about."""
 
 
 def branched(pairs: Iterable[tuple[list[int], list[int]]], weight: float) -> Document:
@@ -171,7 +169,6 @@ def train(
     documents: Iterable[Document],
     optimizer: torch.optim.Optimizer,
     schedule: TrainingSchedule,
-    log: Callable[[str], None],
 ) -> Progress:
     """Trains until the schedule ends, or a signal asks to stop (a second one interrupts)."""
     stopped: list[int] = []
@@ -179,7 +176,7 @@ def train(
     def say_stopping() -> None:
         if len(stopped) > 1:
             raise KeyboardInterrupt
-        log("stopping after this step; once more to stop at once")
+        print("stopping after this step; once more to stop at once")
 
     progress, window, logged = Progress(), list[float](), 0.0
     wall, cpu = time.monotonic(), time.process_time()
@@ -208,7 +205,7 @@ def train(
                 point = {"step": progress.steps, "tokens": progress.tokens, "loss": mean}
                 progress.curve.append(point)
                 left = progress.seconds * (1.0 / progress.share - 1.0) / 60.0
-                log(
+                print(
                     f"step {progress.steps} tokens {progress.tokens / 1e3:.0f}k loss {mean:.3f} "
                     f"{progress.tokens / progress.seconds:.0f} tokens/s {progress.share:.0%}, "
                     f"{left:.0f} minutes left"

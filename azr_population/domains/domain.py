@@ -102,14 +102,6 @@ class Domain(ABC):
     ) -> list[list[Verdict]]:
         """For each task the verdicts on these answers to it."""
 
-    def asked_by_hand(
-        self, proposal: ParsedProposal, referee: Referee, rules: TaskConfig
-    ) -> Task | str:
-        """As `judge`, for a task that a user typed. Raises UserError if a part is missing."""
-        if not proposal.inputs:
-            raise UserError("a task needs an input: the arguments of f(...)")
-        return self.judge([proposal], referee, rules)[0]
-
     def answer(self, task: Task) -> str:
         """An answer that solves the task; empty if there is none."""
         return task.outputs[0]

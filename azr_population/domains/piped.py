@@ -1,12 +1,12 @@
 """Further types of task for `azr-population referee`: code_e and puzzle."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from azr_population.domains.code.source import read_program
 from azr_population.domains.code.task_types import CODE_E
 from azr_population.domains.code_e.domain import exception_name
 from azr_population.domains.code_e.named_error import naming, same_name
-from azr_population.domains.puzzles.domain import ENTRY, UNSOLVED, top_level_names
+from azr_population.domains.puzzles.domain import ENTRY, UNSOLVED, defined_names
 from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.referee import Judgement, Question, Reason
 from azr_population.referee.pipe import OtherType
@@ -16,46 +16,36 @@ class ExceptionTasks:
     """code_e: the gold output is the exception's name; nothing runs to compare names."""
 
     def question(self, question: Question) -> Question:
-        program = question.program
-        if (
-            read_program(program).tree is not None
-        ):  # else the referee is to say what is wrong with it
-            program = naming(program, question.imports)
-        return Question("code_o", program, question.inputs)
+        return Question("code_o", naming(question.program, question.imports), question.inputs)
 
     def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
         name = exception_name(judgement.execution.outputs[0])
         if not name:
             return {"valid": False, "reason": Reason.TAMPERED.value}
-        solved = [same_name(answer, name) for answer in question.answers]
-        return _verdict(
-            name, solved, [Reason.SOLVED if right else Reason.WRONG for right in solved]
-        )
+        right = (same_name(answer, name) for answer in question.answers)
+        return _verdict(name, (Reason.SOLVED if solved else Reason.WRONG for solved in right))
 
 
 class PuzzleTasks:
     """puzzle: `sat(answer) is True`, and the line's input is one such answer."""
 
     def question(self, question: Question) -> Question:
-        program, tree = question.program, read_program(question.program).tree
-        names = top_level_names(tree) if tree is not None else set()
+        names = defined_names(question.program)
         if "f" in names:
             raise ValueError("program: a puzzle defines sat, and no f")
-        if names == {"sat"}:
-            program += ENTRY
+        program = question.program + ENTRY if names else question.program
         return Question("code_i", program, question.inputs, (), question.answers, question.imports)
 
     def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
         if judgement.execution.outputs != ("True",):
             return {"valid": False, "reason": UNSOLVED}
-        grades = judgement.grades
-        return _verdict(
-            "True", [grade.solved for grade in grades], [grade.reason for grade in grades]
-        )
+        return _verdict("True", (grade.reason for grade in judgement.grades))
 
 
-def _verdict(output: str, solved: list[bool], reasons: list[Reason]) -> dict[str, Any]:
-    return {"valid": True, "output": output, "solved": solved, "reasons": [*map(str, reasons)]}
+def _verdict(output: str, reasons: Iterable[Reason]) -> dict[str, Any]:
+    words = [reason.value for reason in reasons]
+    solved = [word == Reason.SOLVED.value for word in words]
+    return {"valid": True, "output": output, "solved": solved, "reasons": words}
 
 
 TYPES: dict[str, OtherType] = {CODE_E: ExceptionTasks(), PUZZLE: PuzzleTasks()}

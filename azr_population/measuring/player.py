@@ -74,11 +74,12 @@ class Player:
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
         """Attempts at a task of the user's, which may be one that a run would refuse. Raises
-        UserError: the program does not run on the inputs, or they are too few. A puzzle needs
-        none."""
+        UserError: the program does not run on the inputs, or they are too few."""
+        if not inputs:
+            raise UserError("a task needs --input: the arguments of f(...), or what solves sat")
         rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
         proposal = ParsedProposal(type, program, tuple(inputs))
-        task = self.domain.asked_by_hand(proposal, self.referee, rules)
+        (task,) = self.domain.judge([proposal], self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
         prompt = self.format.solve_prompt(task)

@@ -144,7 +144,7 @@ class HeldOutEval:
             seed = self._seed(member, run_seed, step)
             scores[member.name] = {
                 "greedy": self.greedy(context, member),
-                f"t{LOW_TEMPERATURE:g}": _solve(
+                f"t{LOW_TEMPERATURE:g}": solved_shares(
                     context, self.tasks, member.slot, LOW_TEMPERATURE, samples, seed
                 ),
                 "t1": t1,
@@ -159,7 +159,7 @@ class HeldOutEval:
 
     def greedy(self, context: StepContext, member: Member) -> list[float]:
         """One member's greedy score at each task."""
-        return _solve(context, self.tasks, member.slot, 0.0, 1, 0)
+        return solved_shares(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
         self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
@@ -175,7 +175,7 @@ class HeldOutEval:
             [member.slot] * len(exact),
         )
         seed = self._seed(member, run_seed, step)
-        rates = _solve(context, tasks, member.slot, 1.0, samples or self.samples, seed)
+        rates = solved_shares(context, tasks, member.slot, 1.0, samples or self.samples, seed)
         places = [*(i for i, _ in exact), *sampled]
         by_place = dict(zip(places, [*likelihoods, *rates], strict=True))
         return [by_place[place] for place in range(len(self.tasks))]
@@ -185,7 +185,7 @@ class HeldOutEval:
         return self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
 
 
-def _solve(
+def solved_shares(
     context: StepContext,
     tasks: Sequence[Task],
     slot: int,

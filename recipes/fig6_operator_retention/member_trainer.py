@@ -21,7 +21,6 @@ from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat, NanoFormat
-from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
@@ -55,7 +54,7 @@ class MemberTrainer:
         self.base = str(base)
         self.format: Format = ChatFormat() if arguments.base else NanoFormat()
         if arguments.base:
-            proposals = [p for p in read_seed_file(arguments.seed_file) if p.type == O]
+            proposals = [p for p in Code().read_seeds(arguments.seed_file) if p.type == O]
             tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
             self.eval_tasks, self._pool = (
                 tasks[::4],

@@ -5,7 +5,6 @@ import pytest
 from azr_population.analysis.statistics import interval
 from azr_population.bases import accept as acceptance
 from azr_population.bases.accept import TARGETS, accept, missed, share
-from azr_population.bases.demonstrations import PROGRAMS_FILE, digest
 from azr_population.bases.nano import nano_base_path
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion
@@ -23,7 +22,6 @@ GOOD = {
     "valid_tasks": 90,
     "valid": share(90, 100),
     "unique": share(88, 90),
-    "copied": share(1, 90),
     "solved": interval([0.4] * 90),
     "greedy": share(45, 90),
     "guess": share(9, 90),
@@ -65,7 +63,6 @@ def test_proposals_are_executed_and_refusals_counted(format, base_folder, monkey
     assert row["refused"] == {
         "unparsable": 2, "boolean": 1, "constant": 1, "identity": 1, "syntax_error": 1, "error": 1,
     }  # fmt: skip
-    assert "copied" not in row
 
 
 def test_shares_have_intervals():
@@ -82,11 +79,10 @@ def test_missed_targets_are_named():
     assert [line.split()[:3] for line in missed(figures, TARGETS["nano"])] == [
         ["code_f", "solved", "5.0%,"]
     ]
-    row = {**GOOD, "valid": share(40, 100), "copied": share(4, 40)}
+    row = {**GOOD, "valid": share(40, 100)}
     figures[TaskType.CODE_O] = {name: figure for name, figure in row.items() if name != "greedy"}
     assert [line.split()[:2] for line in missed(figures, TARGETS["short"])] == [
         ["code_o", "valid"],
-        ["code_o", "copied"],
         ["code_o", "greedy:"],
     ]
 
@@ -94,19 +90,7 @@ def test_missed_targets_are_named():
 def test_a_random_base_proposes_nothing_valid(base_folder):
     row = accept(base_folder, "short", n=2, attempts=1, types=[TaskType.CODE_O])[TaskType.CODE_O]
     assert (row["valid_tasks"], row["refused"]) == (0, {"unparsable": 2})
-    assert not {"copied", "solved", "greedy"} & set(row)
-
-
-def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monkeypatch):
-    pairs = [PROPOSALS[0], ("def f(n):\n    return n * 2", "3"), ("def f(n): return -n", "3")]
-    Engine.answer = finished("")
-    written = [finished(f"```python\n{a}\n```\n```input\n{b}\n```") for a, b in pairs]
-    monkeypatch.setattr(acceptance, "text_engine", lambda *args: Engine(written))
-    (base_folder / PROGRAMS_FILE).write_text(digest("def f(n):\n  return n+1") + "\n")
-    seen = {digest("def f(n):\n    return -n")}
-    row = accept(base_folder, n=3, attempts=2, copies=seen, types=[TaskType.CODE_O])
-    figures = row[TaskType.CODE_O]
-    assert (figures["valid_tasks"], figures["copied"].mean) == (3, pytest.approx(2 / 3))
+    assert not {"solved", "greedy"} & set(row)
 
 
 @pytest.mark.slow

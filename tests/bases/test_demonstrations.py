@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 from random import Random
 
@@ -10,10 +9,8 @@ from azr_population.bases import demonstrations
 from azr_population.bases.demonstrations import (
     ANSWER_WEIGHTS,
     MIX,
-    digest,
     draw_documents,
     encode,
-    read_seed_tasks,
 )
 from azr_population.bases.nano.corpus import draw_groups, run_function
 from azr_population.bases.sft_trainer import branched, pack
@@ -52,7 +49,6 @@ def test_what_prompts_share_comes_once_and_completions_alone_are_learned(tokeniz
     shared = document.branches.count(0)
     assert document.positions[shared : shared + len(first)] == [*range(shared, shared + len(first))]
     assert document.positions[-len(second) :] == [*range(shared, shared + len(second))]
-    assert document.programs == (PROGRAM,)
 
 
 def test_completions_that_begin_alike_are_learned_once():
@@ -70,7 +66,7 @@ def test_completions_that_begin_alike_are_learned_once():
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
     model = make_model(attn_implementation=attention)
-    documents = draw_documents(tokenizer, Code(), FORM, 1, [], 0)[:30]
+    documents = draw_documents(tokenizer, Code(), FORM, 1, 0)[:30]
     batch = next(pack(documents, rows=2, length=1024))
     allowed = batch.may_attend
     bias = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
@@ -107,42 +103,15 @@ def test_the_mix_of_a_warm_up_proposes_new_programs_and_asks_for_right_answers()
                 assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
 
 
-def test_a_chunk_is_the_same_for_the_same_numbers_and_has_the_seed_tasks(tokenizer, monkeypatch):
+def test_a_chunk_is_the_same_for_the_same_numbers(tokenizer, monkeypatch):
     monkeypatch.setattr(demonstrations, "CHUNK", 40)
-    seeds = [question(700)]
-    first, again, other = (
-        draw_documents(tokenizer, Code(), FORM, 1, seeds, chunk) for chunk in (0, 0, 1)
-    )
-    assert first == again != other
-    assert len(first) == 47 and sum(PROGRAM in d.programs for d in first) >= 7
+    first, again, other = (draw_documents(tokenizer, Code(), FORM, 1, n) for n in (0, 0, 1))
+    assert first == again != other and len(first) == 40
 
 
 def test_another_domain_draws_its_tasks(tokenizer, monkeypatch):
     monkeypatch.setattr(demonstrations, "CHUNK", 8)
     domain = Puzzles()
-    documents = draw_documents(tokenizer, domain, domain.format("short"), 1, [], 0)
+    documents = draw_documents(tokenizer, domain, domain.format("short"), 1, 0)
     assert len(documents) == 8
-    assert all("def sat(" in program for d in documents for program in d.programs)
-
-
-def test_a_program_is_known_again_in_another_layout():
-    assert digest("def f(a):\n    return a+1  # more") == digest("def f(a):\n\n  return a + 1\n")
-    assert digest("def f(a):\n    return a + 1") != digest("def f(a):\n    return a + 2")
-    assert digest("def f(") == digest("def f( ")
-
-
-def test_seed_files_give_valid_short_tasks(tmp_path):
-    rows = [
-        {"snippet": "def f(a):\n    return a + [1]", "input": "[2]"},
-        {"snippet": "def f(a):\n    return a + [1]", "input": "[3]"},
-        {"snippet": "def f(a):\n    return a / 0", "input": "2"},
-        {"snippet": "def f(a):\n    return a[0]", "input": f"[{'1, ' * 40}]"},
-    ]
-    path = tmp_path / "seeds.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tasks = read_seed_tasks([path])
-    assert [(task.type, task.inputs) for task in tasks] == [
-        ("code_o", ("[2]",)),
-        ("code_i", ("[2]",)),
-    ]
-    assert read_seed_tasks([]) == []
+    assert all("def sat(" in words(document, tokenizer) for document in documents)

@@ -11,7 +11,6 @@ from refusals import refused, refuses
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from azr_population.bases import sft, sft_trainer
-from azr_population.bases.demonstrations import digest, read_digests
 from azr_population.bases.sft import SftSettings, warm_up
 from azr_population.cli import main
 from azr_population.domains.code.formats import base_format
@@ -19,22 +18,14 @@ from azr_population.domains.code.formats import base_format
 pytestmark = pytest.mark.integration
 
 SHORT = SftSettings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
-SEED = {"snippet": "def f(a):\n    return a + [1]", "input": "[2]", "output": "[2, 1]"}
 
 
-@pytest.fixture
-def seeds(tmp_path):
-    path = tmp_path / "seeds.jsonl"
-    path.write_text(json.dumps(SEED) + "\n")
-    return path
-
-
-def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, seeds):
+def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path):
     out = tmp_path / "warm"
-    words = ["base", "sft", str(base_folder), "--out", str(out), "--seed-file", str(seeds)]
+    words = ["base", "sft", str(base_folder), "--out", str(out)]
     assert main([*words, "--tokens", "3000", "--threads", "1"]) == 0
     card = (out / "README.md").read_text()
-    assert "base.prompt_format=short" in card and "seeds.jsonl" in card
+    assert "base.prompt_format=short" in card
     assert str(tmp_path) not in card
     figures = tmp_path / "figures.json"
     options = ["--tasks", "2", "--samples", "1", "--out", str(figures)]
@@ -48,13 +39,10 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
         (["--minutes", "0"], "--minutes 0"),
         (["--threads", "0"], "'--threads'"),
         (["--out", "{base}"], "--out"),
-        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl"),
-        (["--seed-file", "{seeds}"], "seeds.jsonl, line 2"),
     ],
 )
-def test_mistakes_are_refused_in_one_line(base_folder, tmp_path, seeds, capsys, words, named):
-    seeds.write_text(seeds.read_text() + "{broken\n")
-    words = [word.format(base=base_folder, tmp=tmp_path, seeds=seeds) for word in words]
+def test_mistakes_are_refused_in_one_line(base_folder, tmp_path, capsys, words, named):
+    words = [word.format(base=base_folder) for word in words]
     out = [] if "--out" in words else ["--out", str(tmp_path / "warm")]
     assert main(["base", "sft", str(base_folder), *out, *words]) == 2
     error = capsys.readouterr().err
@@ -95,8 +83,7 @@ def stop_after(monkeypatch, batches):
 def test_the_loss_falls_and_the_folder_loads(drawn_here, model, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(sft_trainer, "LOG_SECONDS", 0.0)
     before = model.get_input_embeddings().weight.detach().clone()
-    known = {digest("def f(a):\n    return a - 12345")}
-    progress = warm_up(model, tokenizer, tmp_path, SHORT, (), known, log=str)
+    progress = warm_up(model, tokenizer, tmp_path, SHORT)
     losses = [point["loss"] for point in progress.curve]
     assert losses[0] > 4.5 and losses[-1] < 0.8 * losses[0]
     assert progress.tokens >= 60_000 and progress.stopped_by == 0
@@ -105,7 +92,6 @@ def test_the_loss_falls_and_the_folder_loads(drawn_here, model, tokenizer, tmp_p
     assert not torch.equal(loaded.get_input_embeddings().weight.float(), before)
     assert AutoTokenizer.from_pretrained(tmp_path).decode([2]) == "<|im_end|>"
     assert base_format(tmp_path, None) == "short"
-    assert known < read_digests(tmp_path) and len(read_digests(tmp_path)) > 50
 
 
 def test_the_same_tokens_give_the_same_base(drawn_here, tokenizer, tmp_path, base_folder):
@@ -114,7 +100,7 @@ def test_the_same_tokens_give_the_same_base(drawn_here, tokenizer, tmp_path, bas
     for name in ("one", "other"):
         model = AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
         (tmp_path / name).mkdir()
-        warm_up(model, tokenizer, tmp_path / name, settings, log=str)
+        warm_up(model, tokenizer, tmp_path / name, settings)
         results.append((tmp_path / name / "model.safetensors").read_bytes())
     assert results[0] == results[1]
 
@@ -130,7 +116,7 @@ def test_a_base_that_was_stopped_can_be_measured(base_folder, tmp_path, monkeypa
 
 def test_a_format_without_any_row_is_refused(drawn_here, model, tokenizer, tmp_path):
     with refuses("--prompt-format"):
-        warm_up(model, tokenizer, tmp_path, replace(SHORT, format="chat", length=100), log=str)
+        warm_up(model, tokenizer, tmp_path, replace(SHORT, format="chat", length=100))
 
 
 @pytest.mark.parametrize("action", ["sft", "validate"])
@@ -148,8 +134,6 @@ def test_faults_are_named_before_anything_is_run(base_folder, tmp_path, monkeypa
     monkeypatch.setattr("azr_population.bases.accept.accept", None)
     figures = str(tmp_path / "nowhere" / "x.json")
     assert "x.json" in refused(capsys, "base", "validate", base_folder, "--out", figures)
-    words = ["--out", str(tmp_path / "warm"), "--seed-file", str(tmp_path / "none.jsonl")]
-    assert "--file" in refused(capsys, "base", "smollm2", "--file", tmp_path / "no.whl", *words)
 
 
 def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, capsys):

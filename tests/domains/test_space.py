@@ -1,20 +1,19 @@
 import numpy as np
 
+from azr_population.domains.code.complexity import SPACE
 from azr_population.domains.code.formats import MARKS, ChatFormat, NanoFormat
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
-from azr_population.domains.puzzles.measures import SPACE
 
 SPACES = [space for entry in DOMAINS if (space := find_domain(entry.name).space)]
 
 
 def test_centroids_lie_within_bounds_and_each_is_its_own_cell():
-    for space in SPACES:
-        points = space.unscale(space.archive)
-        low, high = (np.array([d[i] for d in space.descriptors]) for i in (1, 2))
-        assert (points >= low - 1e-3).all() and (points <= high + 1e-3).all()
-        assert space.place(points).tolist() == list(range(len(points)))
+    points = SPACE.unscale(SPACE.archive)
+    low, high = (np.array([d[i] for d in SPACE.descriptors]) for i in (1, 2))
+    assert (points >= low - 1e-3).all() and (points <= high + 1e-3).all()
+    assert SPACE.place(points).tolist() == list(range(len(points)))
 
 
 def test_axes_and_panels_are_descriptors():

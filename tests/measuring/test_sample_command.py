@@ -44,19 +44,17 @@ def records(capsys, *arguments):
     return [json.loads(text) for text in played(capsys, *arguments, "--json").splitlines()]
 
 
-def test_a_puzzle_is_asked_without_an_input(run, capsys, tmp_path):
+def test_a_puzzle_is_asked(run, capsys, tmp_path):
     shutil.copytree(run, tmp_path / "puzzles")
     (tmp_path / "puzzles" / "config.yaml").write_text(
-        "base:\n  prompt_format: nano\ntask:\n  domain: puzzles\n"
+        "base:\n  prompt_format: short\ntask:\n  domain: puzzles\n"
     )
     (tmp_path / "sat.py").write_text("def sat(x, n=5):\n    return x == n * 5\n")
-    ask = [tmp_path / "puzzles", "teacher_0", "--solve", tmp_path / "sat.py", "--samples", 2]
-    rows = records(capsys, *ask)
-    assert len(rows) == 2 and all("right" not in row for row in rows)
-    assert all("def sat(x, n=5)" in row["prompt"] for row in rows)
-    values = records(capsys, *ask, "--input", "25")
-    assert any(row["verdict"] == "failed" for row in values)
-    assert all(row["right"] == "25" for row in values if row["verdict"] == "failed")
+    ask = [tmp_path / "puzzles", "teacher_0", "--solve", tmp_path / "sat.py"]
+    (row,) = records(capsys, *ask, "--input", "25")
+    assert "def sat(x, n=5)" in row["prompt"]
+    assert (row["verdict"], row["right"]) == ("failed", "25")
+    assert "--input" in refused(capsys, "sample", *ask)
 
 
 def test_a_proposal_comes_with_its_verdict_and_what_it_gives(run, capsys):

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from azr_population.domains.code.domain import REFUSALS
 from azr_population.domains.code.source import NOT_FINITE
-from azr_population.domains.code.validity import REFUSALS
 from azr_population.method.callbacks import Warn
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
 from azr_population.method.record import StepRecords

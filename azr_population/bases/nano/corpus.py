@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from azr_population.bases.nano.grammar import Grammar, Written
-from azr_population.bases.nano.tail import SHARES, Construct, TailGrammar, draw_construct
+from azr_population.bases.nano.tail import SHARES, TailGrammar, draw_construct
 from azr_population.domains.code.formats import CODE_F_INPUTS
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import is_held_out
@@ -64,28 +64,17 @@ def run_function(source: str, arguments: Sequence[str]) -> list[str | None]:
     return values
 
 
-def draw_example(
-    grammar: Grammar, level: int, simple: bool, held_out: bool = False
-) -> Example | None:
-    """One program and its pairs; None if it often fails, or its value hardly depends on the
-    input."""
+def core_program(grammar: Grammar, level: int, simple: bool) -> Written:
+    """A program without constructs of the tail; a `simple` one nests less and has fewer
+    parameters."""
     rng = grammar.rng
     depth = 1 if simple and rng.random() < 0.6 else 2
-    written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
-    return _examine(grammar, written, held_out)
+    return grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
 
 
-def draw_tail_example(
-    grammar: TailGrammar,
-    constructs: Sequence[Construct],
-    simple: bool = False,
-    held_out: bool = False,
-) -> Example | None:
-    """As `draw_example`, of a program around these constructs."""
-    return _examine(grammar, grammar.tail_program(constructs, simple), held_out)
-
-
-def _examine(grammar: Grammar, written: Written, held_out: bool) -> Example | None:
+def examine(grammar: Grammar, written: Written, held_out: bool = False) -> Example | None:
+    """The program with its pairs; None if it is not (or is) held out, if it often fails, or if its
+    value hardly depends on the input."""
     if is_held_out(written.source) is not held_out:
         return None
     arguments = list(dict.fromkeys(grammar.arguments(written.parameters) for _ in range(_CALLS)))
@@ -119,12 +108,12 @@ def draw_groups(
         if tail and rng.random() < SHARES[phase]:
             construct = draw_construct(phase, rng)
             while not tasks:  # a construct whose programs often fail is as frequent
-                example = draw_tail_example(grammar, [construct], simple=type == F)
-                tasks = _tasks(example, phase, type, strict, rng)
+                written = grammar.tail_program([construct], simple=type == F)
+                tasks = _tasks(examine(grammar, written), phase, type, strict, rng)
         else:
             level = rng.choices(range(4), mix[phase, type][1])[0]
-            example = draw_example(grammar, level, type == F)
-            tasks = _tasks(example, phase, type, strict, rng)
+            written = core_program(grammar, level, simple=type == F)
+            tasks = _tasks(examine(grammar, written), phase, type, strict, rng)
         if tasks:
             groups.append((phase, tasks))
     return groups

@@ -8,12 +8,13 @@ improve the tail; the core shows forgetting.
 from collections.abc import Collection
 from random import Random
 
-from azr_population.bases.nano.corpus import Example, draw_example, draw_tail_example
+from azr_population.bases.nano.corpus import MAX_VALUE_CHARS, core_program, examine
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS, TailGrammar, draw_composition
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import CODE_F_INPUTS
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.domains.code.validity import REFUSALS
-from azr_population.domains.code.validity import accept as judge_proposal
+from azr_population.referee import Execution, Reason
 
 LEVELS = (0, 1, 2, 3, 4)
 """Statements before the return of a core program, equally many tasks of each."""
@@ -22,7 +23,7 @@ CORE, COMPOSITIONS = "core", "compositions"
 SHARES = {CORE: 2, **dict.fromkeys(BANDS, 1), COMPOSITIONS: 1}
 """Weights of the strata: a third core, half tail, a sixth compositions."""
 
-_MAX_OUTPUT_CHARS = 48
+_RULES = TaskConfig(max_output_chars=MAX_VALUE_CHARS)
 
 
 def draw_eval_tasks(
@@ -70,25 +71,20 @@ def draw_task(
 ) -> Task:
     """A task of this stratum, the `place`-th of `size`, over which levels and constructs rotate."""
     while True:
-        example = _example(grammar, type, stratum, place, size, held_out)
+        if stratum == CORE:
+            level = LEVELS[place * len(LEVELS) // size]
+            written = core_program(grammar, level, simple=type == TaskType.CODE_F)
+        elif stratum == COMPOSITIONS:
+            written = grammar.tail_program(draw_composition(grammar.rng))
+        else:
+            constructs = CONSTRUCTS[BANDS[stratum]]
+            written = grammar.tail_program([constructs[place % len(constructs)]])
+        example = examine(grammar, written, held_out)
         if example is None:
             continue
         pairs = example.pairs[: CODE_F_INPUTS if type == TaskType.CODE_F else 1]
         inputs, outputs = zip(*pairs, strict=True)
-        proposal = ParsedProposal(type, example.program, tuple(inputs))
-        task = judge_proposal(proposal, tuple(outputs), tuple(REFUSALS), _MAX_OUTPUT_CHARS)
+        proposal = ParsedProposal(type, example.program, inputs)
+        task = Code().accept(proposal, Execution(True, Reason.OK, outputs), _RULES)
         if isinstance(task, Task):
             return task
-
-
-def _example(
-    grammar: TailGrammar, type: TaskType, stratum: str, place: int, size: int, held_out: bool
-) -> Example | None:
-    if stratum == CORE:
-        level = LEVELS[place * len(LEVELS) // size]
-        return draw_example(grammar, level, type == TaskType.CODE_F, held_out)
-    if stratum == COMPOSITIONS:
-        return draw_tail_example(grammar, draw_composition(grammar.rng), held_out=held_out)
-    constructs = CONSTRUCTS[BANDS[stratum]]
-    construct = constructs[place % len(constructs)]
-    return draw_tail_example(grammar, [construct], held_out=held_out)

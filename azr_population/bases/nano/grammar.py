@@ -12,11 +12,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 INT, LIST, STR = "int", "list", "str"
 LETTERS = "abcde"
 _LOCALS = "xyzw"
 ARGUMENTS = {INT: "nmk", LIST: "ab", STR: "st"}
+_SLICES = ("1:", "1:", ":2", "2:", ":-1", ":3", "::2")
+
+Form = str | Callable[[], str]
+"""A text, or a function that draws one."""
 
 
 @dataclass
@@ -28,12 +33,17 @@ class Scope:
     fixed: set[str] = field(default_factory=set)
     """Names that a running loop depends on: not to be changed."""
 
-    def names(self, kind: str) -> list[str]:
-        return [name for name, type in self.types.items() if type == kind]
+    def names(self, kind: str, changeable: bool = False) -> list[str]:
+        """The names of this type; with `changeable` those that are not fixed."""
+        fixed = self.fixed if changeable else ()
+        return [name for name, type in self.types.items() if type == kind and name not in fixed]
+
+    def element(self) -> "Scope":
+        """Inside a comprehension over a list: its variable `v`, and the integers."""
+        return Scope({"v": INT, **dict.fromkeys(self.names(INT), INT)}, ["v"])
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """A program and the types of its parameters, in order."""
 
     source: str
@@ -66,20 +76,22 @@ class Grammar:
     def _value(self, kind: str) -> object:
         rng = self.rng
         if kind == INT:
-            return self._integer(rng)
+            return self._integer()
         size = rng.choices((1, 2, 3, 4, 5), (1, 3, 5, 4, 2))[0]
         if kind == LIST:
-            return [self._integer(rng) for _ in range(size)]
+            return [self._integer() for _ in range(size)]
         return "".join(rng.choice(LETTERS) for _ in range(size))
 
-    @staticmethod
-    def _integer(rng: Random) -> int:
-        draw = rng.random()
-        if draw < 0.80:
-            return rng.randrange(0, 10)
-        if draw < 0.92:
-            return rng.randrange(10, 21)
-        return rng.randrange(-9, 0)
+    def _integer(self) -> int:
+        draw = self.rng.random()
+        low, high = (0, 10) if draw < 0.80 else (10, 21) if draw < 0.92 else (-9, 0)
+        return self.rng.randrange(low, high)
+
+    def _pick(self, *forms: tuple[int, Form]) -> str:
+        """One of the forms, by weight."""
+        weights, texts = zip(*forms, strict=True)
+        form = self.rng.choices(texts, weights)[0]
+        return form if isinstance(form, str) else form()
 
     # -- programs -----------------------------------------------------------------------------
 
@@ -88,24 +100,22 @@ class Grammar:
         count = parameters or rng.choices((1, 2, 3), (58, 38, 4))[0]
         kinds = [rng.choices((INT, LIST, STR), (35, 37, 28))[0] for _ in range(count)]
         scope = Scope({})
-        names = []
         for kind in kinds:
             free = [name for name in ARGUMENTS[kind] if name not in scope.types]
             if not free:
                 return None
-            names.append(free[0])
             scope.types[free[0]] = kind
-        scope.unread = list(names)
+        names = scope.unread = list(scope.types)
+        head = f"def f({', '.join(names)}):"
         lines: list[str] = []
         for _ in range(level):
             lines += self._statement(scope, depth, nested=level > 1 and rng.random() < 0.25)
         kind = self._result_kind(scope)
         lines.append(f"return {self._expression(kind, scope, depth if level == 0 else depth - 1)}")
         body = "\n".join("    " + line for line in lines)
-        source = f"def f({', '.join(names)}):\n{body}"
         if any(not reads(body, name) for name in scope.types):
             return None
-        return Written(source, tuple(kinds))
+        return Written(f"{head}\n{body}", tuple(kinds))
 
     # -- statements ---------------------------------------------------------------------------
 
@@ -115,10 +125,8 @@ class Grammar:
         return self.rng.choices((INT, LIST, STR), (40, 34, 26))[0]
 
     def _statement(self, scope: Scope, depth: int, nested: bool = False) -> list[str]:
-        rng = self.rng
         kinds = [self._assign, self._change, self._if, self._for, self._while, self._method]
-        write = rng.choices(kinds, (26, 10, 18, 30, 7, 9))[0]
-        return write(scope, depth, nested)
+        return self.rng.choices(kinds, (26, 10, 18, 30, 7, 9))[0](scope, depth, nested)
 
     def _new(self, scope: Scope, kind: str) -> str | None:
         free = [name for name in _LOCALS if name not in scope.types]
@@ -144,10 +152,8 @@ class Grammar:
         kind = scope.types[name]
         if kind == INT:
             operator = rng.choices(("+=", "-=", "*="), (5, 4, 2))[0]
-            value = str(rng.randint(2, 4)) if operator == "*=" else self._expression(INT, scope, 0)
-            if value == name:
-                value = str(rng.randint(1, 9))
-            return [f"{name} {operator} {value}"]
+            value = str(rng.randint(2, 4)) if operator == "*=" else self._int(scope, 0)
+            return [f"{name} {operator} {rng.randint(1, 9) if value == name else value}"]
         if kind == LIST:
             return [f"{name} = {self._list(scope, 1, name)}"]
         if rng.random() < 0.5:
@@ -156,7 +162,7 @@ class Grammar:
 
     def _method(self, scope: Scope, depth: int, nested: bool) -> list[str]:
         """A list changes in place."""
-        names = [name for name in scope.names(LIST) if name not in scope.fixed]
+        names = scope.names(LIST, changeable=True)
         if not names:
             return self._change(scope, depth)
         name = self.rng.choice(names)
@@ -164,18 +170,21 @@ class Grammar:
             ("append({})", "insert(0, {})", "reverse()", "sort()", "pop()", "pop(0)"),
             (4, 2, 2, 2, 1, 1),
         )[0]
-        return [f"{name}.{write.format(self._expression(INT, scope, 1))}"]
+        return [f"{name}.{write.format(self._int(scope, 1))}"]
 
     def _if(self, scope: Scope, depth: int, nested: bool) -> list[str]:
         condition = self._condition(scope)
         before = dict(scope.types)
-        lines = [f"if {condition}:"]
-        lines += self._block(scope, depth, nested, self._change)
+        lines = [f"if {condition}:", *self._block(scope, depth, nested)]
         if self.rng.random() < 0.45:
-            lines += ["else:", *self._block(scope, depth, False, self._change)]
+            lines += ["else:", *self._block(scope, depth, False)]
         scope.types = before
         scope.unread = [name for name in scope.unread if name in before]
         return lines
+
+    def _block(self, scope: Scope, depth: int, nested: bool) -> list[str]:
+        write = self._for if nested and self.rng.random() < 0.3 else self._change
+        return ["    " + line for line in write(scope, depth, False)] or ["    pass"]
 
     def _for(self, scope: Scope, depth: int, nested: bool) -> list[str]:
         """A local is built up over the elements of a list, a string or a range."""
@@ -186,7 +195,7 @@ class Grammar:
         text, loop, kind = over
         total = rng.choices((INT, LIST, STR), (45, 33, 22) if kind == INT else (20, 0, 60))[0]
         fresh = total != INT or rng.random() < 0.8
-        olds = [name for name in scope.names(total) if name not in scope.fixed and name != text]
+        olds = [name for name in scope.names(total, changeable=True) if name != text]
         lines = []
         if fresh or not olds:
             name = self._new(scope, total)
@@ -199,30 +208,27 @@ class Grammar:
         inner.types.pop(name)
         step = self._step(name, total, inner)
         lines.append(f"for {loop} in {text}:")
-        draw = rng.random()
-        if draw < 0.30 or nested:
+        if rng.random() < 0.30 or nested:
             lines += [f"    if {self._condition(inner, loop)}:", f"        {step}"]
             if rng.random() < 0.35:
                 lines += ["    else:", f"        {self._step(name, total, inner)}"]
         else:
             lines.append(f"    {step}")
-        if not any(reads(line, loop) for line in lines[-4:] if not line.startswith("for")) and (
-            rng.random() < 0.8
-        ):
+        turn = [line for line in lines[-4:] if not line.startswith("for")]
+        if not any(reads(line, loop) for line in turn) and rng.random() < 0.8:
             lines[-1] = lines[-1].split(name)[0] + self._step(name, total, inner, loop)
         return lines
 
     def _iterable(self, scope: Scope) -> tuple[str, str, str] | None:
         """What a loop runs over: text, name and type of the loop's variable."""
-        rng = self.rng
-        options: list[tuple[str, str, str]] = []
-        options += [(name, "v", INT) for name in scope.names(LIST)] * 3
+        lists = scope.names(LIST)
+        options = [(name, "v", INT) for name in lists] * 3
         options += [(name, "c", STR) for name in scope.names(STR)] * 3
-        options.append((f"range({rng.randint(2, 4)})", "i", INT))
-        options += [(f"range(len({name}))", "i", INT) for name in scope.names(LIST)]
-        options += [(f"{name}[1:]", "v", INT) for name in scope.names(LIST)]
+        options.append((f"range({self.rng.randint(2, 4)})", "i", INT))
+        options += [(f"range(len({name}))", "i", INT) for name in lists]
+        options += [(f"{name}[1:]", "v", INT) for name in lists]
         options = [option for option in options if option[1] not in scope.types]
-        return rng.choice(options) if options else None
+        return self.rng.choice(options) if options else None
 
     def _start(self, kind: str) -> str:
         if kind == INT:
@@ -233,17 +239,17 @@ class Grammar:
         """What one turn of a loop does to the local that it builds up."""
         rng = self.rng
         if kind == INT:
-            value = must or self._expression(INT, scope, rng.choices((0, 1), (6, 4))[0])
-            form = rng.choices(
-                ("{n} += {v}", "{n} -= {v}", "{n} = max({n}, {v})", "{n} = {v} - {n}"),
-                (12, 3, 2, 1),
-            )[0]
-            return form.format(n=name, v=value)
+            value = must or self._int(scope, rng.choices((0, 1), (6, 4))[0])
+            return self._pick(
+                (12, f"{name} += {value}"),
+                (3, f"{name} -= {value}"),
+                (2, f"{name} = max({name}, {value})"),
+                (1, f"{name} = {value} - {name}"),
+            )
         if kind == LIST:
-            value = must or self._expression(INT, scope, rng.choices((0, 1), (4, 6))[0])
-            if rng.random() < 0.15:
-                return f"{name} = [{value}] + {name}"
-            return f"{name}.append({value})"
+            value = must or self._int(scope, rng.choices((0, 1), (4, 6))[0])
+            before = rng.random() < 0.15
+            return f"{name} = [{value}] + {name}" if before else f"{name}.append({value})"
         value = must or self._letter(scope)
         if must and scope.types.get(must) == INT:
             value = f"str({must})"
@@ -251,30 +257,18 @@ class Grammar:
 
     def _while(self, scope: Scope, depth: int, nested: bool) -> list[str]:
         rng = self.rng
-        ints = [name for name in scope.names(INT) if name not in scope.fixed]
-        texts = [name for name in scope.names(STR) if name not in scope.fixed]
+        ints, texts = (scope.names(kind, changeable=True) for kind in (INT, STR))
         if ints and (not texts or rng.random() < 0.7):
             name = rng.choice(ints)
             if rng.random() < 0.6:
                 step, bound = rng.randint(2, 7), rng.randint(2, 9)
                 return [f"while {name} > {bound}:", f"    {name} -= {step}"]
-            return [
-                f"while {name} < {rng.randint(5, 20)}:",
-                f"    {name} += {rng.randint(2, 7)}",
-            ]
+            bound, step = rng.randint(5, 20), rng.randint(2, 7)
+            return [f"while {name} < {bound}:", f"    {name} += {step}"]
         if texts:
-            name = rng.choice(texts)
-            return [
-                f"while len({name}) < {rng.randint(3, 6)}:",
-                f"    {name} += {self._letter(scope)}",
-            ]
+            name, bound = rng.choice(texts), rng.randint(3, 6)
+            return [f"while len({name}) < {bound}:", f"    {name} += {self._letter(scope)}"]
         return self._change(scope, depth)
-
-    def _block(
-        self, scope: Scope, depth: int, nested: bool, simple: Callable[..., list[str]]
-    ) -> list[str]:
-        write = self._for if nested and self.rng.random() < 0.3 else self._change
-        return ["    " + line for line in write(scope, depth, False)] or ["    pass"]
 
     # -- expressions --------------------------------------------------------------------------
 
@@ -305,40 +299,42 @@ class Grammar:
                 kind = rng.choice([LIST] * bool(lists) + [STR] * bool(texts))
                 return f"len({self._name(kind, scope)})"
             return str(rng.randint(1, 9))
-        forms = ["arithmetic"] * 5
-        if lists:
-            forms += ["reduce"] * 5 + ["element"] * 3 + ["count", "comprehension"]
-        if texts:
-            forms += ["length"] * 3 + ["letters"] * 3
-        if ints:
-            forms += ["choice", "bound"]
-        form = rng.choice(forms)
-        if form == "arithmetic":
-            return self._arithmetic(scope, depth)
-        if form == "reduce":
-            function = rng.choices(("sum", "max", "min", "len"), (4, 4, 3, 3))[0]
-            return f"{function}({self._list(scope, depth - 1 if rng.random() < 0.4 else 0)})"
-        if form == "element":
-            return (
-                f"{self._name(LIST, scope)}[{rng.choices(('0', '-1', '1', '-2'), (4, 4, 2, 1))[0]}]"
-            )
-        if form == "count":
-            return f"{self._name(LIST, scope)}.count({self._int(scope, 0)})"
-        if form == "comprehension":
+
+        def comprehension() -> str:
             over = self._name(LIST, scope)
-            inner = Scope({"v": INT}, ["v"])
-            return f"sum({self._arithmetic(inner, 1)} for v in {over})"
-        if form == "length":
-            return f"len({self._string(scope, depth - 1)})"
-        if form == "letters":
+            return f"sum({self._arithmetic(Scope({'v': INT}, ['v']), 1)} for v in {over})"
+
+        def letters() -> str:
             method = rng.choice(("count", "count", "find"))
             return f"{self._name(STR, scope)}.{method}({rng.choice(LETTERS)!r})"
-        if form == "choice":
+
+        def choice() -> str:
             condition = self._condition(scope)
             left, right = self._two(scope)
             return f"{left} if {condition} else {right}"
-        left, right = self._two(scope)
-        return f"{rng.choice(('max', 'min'))}({left}, {right})"
+
+        def bound() -> str:
+            left, right = self._two(scope)
+            return f"{rng.choice(('max', 'min'))}({left}, {right})"
+
+        forms: list[Callable[[], str]] = [lambda: self._arithmetic(scope, depth)] * 5
+        if lists:
+            forms += [lambda: self._reduction(scope, depth)] * 5
+            forms += [lambda: f"{self._name(LIST, scope)}[{self._place()}]"] * 3
+            forms += [lambda: f"{self._name(LIST, scope)}.count({self._int(scope, 0)})"]
+            forms += [comprehension]
+        if texts:
+            forms += [lambda: f"len({self._string(scope, depth - 1)})"] * 3 + [letters] * 3
+        if ints:
+            forms += [choice, bound]
+        return rng.choice(forms)()
+
+    def _reduction(self, scope: Scope, depth: int) -> str:
+        function = self.rng.choices(("sum", "max", "min", "len"), (4, 4, 3, 3))[0]
+        return f"{function}({self._list(scope, depth - 1 if self.rng.random() < 0.4 else 0)})"
+
+    def _place(self) -> str:
+        return self.rng.choices(("0", "-1", "1", "-2"), (4, 4, 2, 1))[0]
 
     def _two(self, scope: Scope) -> tuple[str, str]:
         """Two different simple integers, the first one a name if there is one."""
@@ -351,18 +347,12 @@ class Grammar:
         left = self._int(scope, depth - 1)
         if left.isdigit() and scope.names(INT):
             left = self._name(INT, scope) or left
-        if " " in left and not left.endswith(")"):
-            left = f"({left})"
+        left = _bracketed(left)
         operator = rng.choices(("+", "-", "*", "%", "//"), (9, 7, 5, 3, 2))[0]
-        if operator in "%//":
-            return f"{left} {operator} {rng.randint(2, 9 if operator == '%' else 4)}"
-        if operator == "*":
-            return f"{left} * {rng.randint(2, 5)}"
+        if operator in "%//*":
+            return f"{left} {operator} {rng.randint(2, {'%': 9, '//': 4, '*': 5}[operator])}"
         right = self._int(scope, depth - 1 if rng.random() < 0.35 else 0)
-        if right == left:
-            right = str(rng.randint(1, 9))
-        if " " in right and not right.endswith(")"):
-            right = f"({right})"
+        right = str(rng.randint(1, 9)) if right == left else _bracketed(right)
         return f"{left} {operator} {right}"
 
     def _list(self, scope: Scope, depth: int, prefer: str | None = None) -> str:
@@ -380,32 +370,26 @@ class Grammar:
             return f"[{body} for i in range({rng.randint(2, 4)})]"
         if depth <= 0:
             return name
-        form = rng.choices(
-            ("sorted", "reverse", "slice", "join", "more", "map", "filter", "twice", "pair"),
-            (5, 5, 6, 3, 5, 9, 6, 1, 2),
-        )[0]
-        if form == "sorted":
-            inner_text = self._list(scope, depth - 1, name)
-            tail = ", reverse=True" if rng.random() < 0.15 else ""
-            return f"sorted({inner_text}{tail})"
-        if form == "reverse":
-            return f"{name}[::-1]"
-        if form == "slice":
-            return f"{name}[{rng.choice(('1:', '1:', ':2', '2:', ':-1', ':3', '::2'))}]"
-        if form == "join":
-            return f"{name} + {self._list(scope, 0)}"
-        if form == "more":
-            return f"{name} + [{self._int(scope, depth - 1)}]"
-        if form == "map":
-            inner = Scope({"v": INT, **{n: INT for n in scope.names(INT)}}, ["v"])
-            return f"[{self._arithmetic(inner, 1)} for v in {name}]"
-        if form == "filter":
-            inner = Scope({"v": INT, **{n: INT for n in scope.names(INT)}}, ["v"])
-            body = "v" if rng.random() < 0.7 else self._arithmetic(inner, 1)
-            return f"[{body} for v in {name} if {self._condition(inner, 'v')}]"
-        if form == "twice":
-            return f"{name} * 2"
-        return f"[{self._int(scope, 1)}, {self._int(scope, depth - 1)}]"
+
+        def in_order() -> str:
+            inside = self._list(scope, depth - 1, name)
+            return f"sorted({inside}{', reverse=True' if rng.random() < 0.15 else ''})"
+
+        def filtered() -> str:
+            value = "v" if rng.random() < 0.7 else self._arithmetic(scope.element(), 1)
+            return f"[{value} for v in {name} if {self._condition(scope.element(), 'v')}]"
+
+        return self._pick(
+            (5, in_order),
+            (5, f"{name}[::-1]"),
+            (6, lambda: f"{name}[{rng.choice(_SLICES)}]"),
+            (3, lambda: f"{name} + {self._list(scope, 0)}"),
+            (5, lambda: f"{name} + [{self._int(scope, depth - 1)}]"),
+            (9, lambda: f"[{self._arithmetic(scope.element(), 1)} for v in {name}]"),
+            (6, filtered),
+            (1, f"{name} * 2"),
+            (2, lambda: f"[{self._int(scope, 1)}, {self._int(scope, depth - 1)}]"),
+        )
 
     def _string(self, scope: Scope, depth: int, prefer: str | None = None) -> str:
         rng = self.rng
@@ -417,30 +401,30 @@ class Grammar:
             return f"str({self._int(scope, 1)})"
         if depth <= 0:
             return name
-        form = rng.choices(
-            ("reverse", "add", "slice", "replace", "upper", "twice", "sorted", "filter", "end"),
-            (5, 7, 6, 5, 3, 2, 3, 3, 3),
-        )[0]
-        if form == "reverse":
-            return f"{name}[::-1]"
-        if form == "add":
+
+        def sum_of_two() -> str:
             other = self._string(scope, depth - 1) if rng.random() < 0.5 else self._letter(scope)
             return f"{name} + {other}" if rng.random() < 0.65 else f"{other} + {name}"
-        if form == "slice":
-            return f"{name}[{rng.choice(('1:', '1:', ':2', '2:', ':-1', ':3', '::2'))}]"
-        if form == "replace":
+
+        def replaced() -> str:
             old, new = rng.sample(LETTERS, 2)
             return f"{name}.replace({old!r}, {rng.choice((new, new, new * 2, ''))!r})"
-        if form == "upper":
-            return f"{name}.upper()"
-        if form == "twice":
-            return f"{name} * 2"
-        if form == "sorted":
-            return f"''.join(sorted({name}))"
-        if form == "filter":
+
+        def filtered() -> str:
             operator, bound = rng.choice(("!=", ">", "<")), rng.choice("bcd")
             return f"''.join(c for c in {name} if c {operator} {bound!r})"
-        return f"{name}[{rng.choice(('0', '-1'))}]"
+
+        return self._pick(
+            (5, f"{name}[::-1]"),
+            (7, sum_of_two),
+            (6, lambda: f"{name}[{rng.choice(_SLICES)}]"),
+            (5, replaced),
+            (3, f"{name}.upper()"),
+            (2, f"{name} * 2"),
+            (3, f"''.join(sorted({name}))"),
+            (3, filtered),
+            (3, lambda: f"{name}[{rng.choice(('0', '-1'))}]"),
+        )
 
     def _letter(self, scope: Scope) -> str:
         """A short string: mostly a letter, or the loop's variable."""
@@ -497,3 +481,7 @@ def reads(text: str, name: str) -> bool:
     """Whether the name stands anywhere but as the target of an assignment."""
     read = re.sub(rf"(?m)^\s*{name} [-+*]?= ", " ", text)
     return re.search(rf"(?<![A-Za-z_'.]){name}(?![A-Za-z_'])", read) is not None
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text and not text.endswith(")") else text

@@ -6,7 +6,6 @@ The corpus is made on the fly in a child process, so every document is new. A bu
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
@@ -111,7 +110,6 @@ def build(
     threads: int = 2,
     recipe: BuildRecipe | None = None,
     compile: bool = True,
-    log: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Makes corpus, tokenizer and weights; writes a folder that the Auto classes load, with the log
     in `build.json`.
@@ -132,8 +130,8 @@ def build(
         torch._dynamo.config.suppress_errors = True
         model.base_model.compile(dynamic=False)
     elif compile:
-        log("no g++: training without torch.compile, about half as fast")
-    log(f"parameters {model.num_parameters():,}, vocabulary {len(tokenizer)}")
+        print("no g++: training without torch.compile, about half as fast")
+    print(f"parameters {model.num_parameters():,}, vocabulary {len(tokenizer)}")
     phases = []
     for number, phase in enumerate(recipe.phases):
         draw = partial(_documents, tokenizer, seed, recipe.chunk, phase)
@@ -155,7 +153,7 @@ def build(
         optimizer = torch.optim.AdamW(decay, lr=0.0, betas=recipe.betas, fused=True)
         # No phase draws a program stream of another one.
         documents = made_ahead(draw, count(number * 10**6))
-        progress = train(model, documents, optimizer, schedule, log)
+        progress = train(model, documents, optimizer, schedule)
         phases.append(asdict(progress))
         if progress.stopped_by:
             break

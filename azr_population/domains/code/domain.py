@@ -1,24 +1,41 @@
 """Code: AZR's three types of task. The referee runs every program, rules refuse guessable ones."""
 
+import ast
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
+
+from pydantic import BaseModel, ValidationError, model_validator
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS, MARKS
-from azr_population.domains.code.seed_file import read_seed_file
-from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite
+from azr_population.domains.code.source import (
+    NOT_FINITE,
+    arguments,
+    fingerprint,
+    is_finite,
+    literal,
+    read_program,
+)
 from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
-from azr_population.domains.code.validity import REFUSALS, accept, refuse_before
 from azr_population.domains.domain import Domain, Verdict
 from azr_population.domains.task import ParsedProposal, Task
+from azr_population.errors import UserError, first_problem
+from azr_population.files import read_text
 from azr_population.referee import Execution, Program, Question, Referee
+
+_O, _I, _F = TaskType
+MIN_CODE_F_INPUTS = 4
+"""Different inputs that a code_f task needs: two to show and two to hide."""
 
 
 class ProgramDomain(Domain):
     """A domain whose proposals are programs that the referee runs."""
+
+    measures = complexity.MEASURES
+    space = complexity.SPACE
 
     @abstractmethod
     def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
@@ -46,15 +63,19 @@ class ProgramDomain(Domain):
         self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         """The referee runs the programs; the domain's rules decide which of them are tasks."""
-        verdicts: list[Task | str] = [self.refuse(proposal, rules) for proposal in proposals]
+        verdicts: list[Task | str] = [
+            "program_too_long"
+            if len(proposal.program) > rules.max_program_chars
+            else self.refuse(proposal, rules)
+            for proposal in proposals
+        ]
         runnable = [(n, proposals[n]) for n, refused in enumerate(verdicts) if not refused]
         executions = referee.check([self.program(proposal) for _, proposal in runnable])
         for (n, proposal), execution in zip(runnable, executions, strict=True):
-            verdicts[n] = (
-                self.accept(proposal, execution, rules)
-                if execution.valid
-                else execution.reason.value
-            )
+            if execution.valid:
+                verdicts[n] = self.accept(proposal, execution, rules)
+            else:
+                verdicts[n] = execution.reason.value
         return verdicts
 
     def grade(
@@ -62,74 +83,131 @@ class ProgramDomain(Domain):
     ) -> list[list[Verdict]]:
         """The referee compares values by running programs. An input with an infinite number is
         refused unexecuted."""
-        literal = TaskType.CODE_O, TaskType.CODE_F, CODE_E
+        not_inputs = _O, _F, CODE_E
         finite = [
-            tuple(a for a in answers if task.type in literal or is_finite(a))
+            [answer for answer in answers if task.type in not_inputs or is_finite(answer)]
             for task, answers in asked
         ]
-        graded = referee.grade(
-            [self.question(task, some) for (task, _), some in zip(asked, finite, strict=True)]
-        )
-        refused = Verdict(False, NOT_FINITE)
+        questions = [
+            self.question(task, some) for (task, _), some in zip(asked, finite, strict=True)
+        ]
         verdicts = []
-        for (_, answers), some, grades in zip(asked, finite, graded, strict=True):
-            by_answer = {
+        for (_, answers), some, grades in zip(asked, finite, referee.grade(questions), strict=True):
+            graded = {
                 answer: Verdict(grade.solved, grade.reason.value)
                 for answer, grade in zip(some, grades, strict=True)
             }
-            verdicts.append([by_answer.get(answer, refused) for answer in answers])
+            verdicts.append([graded.get(text, Verdict(False, NOT_FINITE)) for text in answers])
         return verdicts
 
+    def answer(self, task: Task) -> str:
+        """See `Domain`, as the next two; layout and comments do not count."""
+        return reference_answer(task)
+
+    def measure(self, program: str) -> dict[str, float]:
+        return dict(complexity.measures(program))
+
     def fingerprint(self, program: str, constants: bool = True) -> Hashable:
-        """See `Domain`; layout and comments do not count."""
         return fingerprint(program, constants)
+
+
+def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """True, False or None: a coin flip solves half of these."""
+    return any(output in ("True", "False", "None") for output in outputs)
+
+
+def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """The answer does not depend on the input: no parameter is read, or all outputs are equal.
+
+    With a single input only the text is examined; a program that reads its parameter without effect
+    passes.
+    """
+    if len(outputs) > 1:
+        return len(set(outputs)) == 1
+    return not reads_a_parameter(proposal.program)
+
+
+def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """Every output is among its arguments."""
+    return all(
+        output in map(literal, arguments(source))
+        for source, output in zip(proposal.inputs, outputs, strict=True)
+    )
+
+
+REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
+    "boolean": _boolean,
+    "constant": _constant,
+    "identity": _identity,
+}
+"""The rules that refuse guessable answers, by name. They examine source text and the literals that
+the referee saw, and run nothing."""
+
+
+class _SeedRow(BaseModel):
+    """A program with one input: a code_o and a code_i proposal; or with several: one of code_f."""
+
+    snippet: str
+    imports: tuple[str, ...] | None = ()
+    input: str | None = None
+    inputs: tuple[str, ...] = ()
+    message: str = ""
+
+    @model_validator(mode="after")
+    def _has_an_input(self) -> "_SeedRow":
+        if self.input is None and not self.inputs:
+            raise ValueError("a row needs input or inputs")
+        return self
 
 
 class Code(ProgramDomain):
     """Programs with input/output pairs: find the output, the input, or the program."""
 
     types: ClassVar[Mapping[str, str]] = {
-        str(TaskType.CODE_O): "find the output",
-        str(TaskType.CODE_I): "find an input",
-        str(TaskType.CODE_F): "find the program",
+        str(_O): "find the output",
+        str(_I): "find an input",
+        str(_F): "find the program",
     }
     formats = FORMATS
     rules = tuple(REFUSALS)
-    measures = complexity.MEASURES
-    space = complexity.SPACE
     marks = MARKS
 
     def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         """See `ProgramDomain`, as the next three."""
-        return refuse_before(proposal, rules.max_program_chars)
+        if proposal.type == _F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+            return "too_few_inputs"
+        if proposal.type == _I and not all(map(is_finite, proposal.inputs)):
+            return NOT_FINITE
+        return ""
 
     def program(self, proposal: ParsedProposal) -> Program:
-        literal = proposal.type != TaskType.CODE_O
-        return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literal)
+        literals = proposal.type != _O
+        return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literals)
 
     def accept(
         self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
     ) -> Task | str:
-        return accept(proposal, execution.outputs, self.rejected(rules), rules.max_output_chars)
+        outputs = execution.outputs
+        if any(len(output) > rules.max_output_chars for output in outputs):
+            return "output_too_long"
+        for name in self.rejected(rules):
+            if REFUSALS[name](proposal, outputs):
+                return name
+        return Task(**vars(proposal), outputs=outputs)
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:
         """For code_f only the hidden pairs decide."""
-        first = shown(task) if task.type == TaskType.CODE_F else 0
+        first = shown(task) if task.type == _F else 0
         pairs = task.inputs[first:], task.outputs[first:]
         return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
 
-    def answer(self, task: Task) -> str:
-        """See `Domain`, as the others."""
-        return reference_answer(task)
-
-    def measure(self, program: str) -> dict[str, float]:
-        return dict(complexity.measures(program))
-
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+        """See `Domain`, as the others."""
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
         from azr_population.bases.nano.eval_tasks import draw_eval_tasks
 
-        return draw_eval_tasks(per_type, seed, types)
+        added = [type for type in types if type not in Code.types]
+        return draw_eval_tasks(per_type, seed, types) + super().eval_tasks(per_type, seed, added)
 
     def strata(self, per_type: int) -> list[str]:
         from azr_population.bases.nano.eval_tasks import strata
@@ -137,7 +215,46 @@ class Code(ProgramDomain):
         return strata(per_type)
 
     def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
-        return read_seed_file(path)
+        """Proposals from a file like AZR's `data/*_seed_io.jsonl` and `*_code_f_seed_io.jsonl`, one
+        per line and task type. Raises UserError: the file is missing, or a line is broken.
+
+        The recorded outputs are not used: the referee executes every program again, because AZR's
+        records hold outputs that were cut or depend on hash order.
+        """
+        proposals: list[ParsedProposal] = []
+        for number, line in enumerate(read_text(Path(path)).splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                row = _SeedRow.model_validate_json(line)
+            except ValidationError as error:
+                raise UserError(
+                    f"seed file {path}, line {number}: {first_problem(error)}; fix or remove it"
+                ) from error
+            inputs = row.inputs if row.input is None else (row.input,)
+            message = row.message if row.input is None else ""
+            types = (_F,) if row.input is None else (_O, _I)
+            proposals += [
+                ParsedProposal(type, row.snippet, inputs, message, row.imports or ())
+                for type in types
+            ]
+        return proposals
 
     def call(self, input: str, output: str) -> str:
         return f"f({input}) -> {output}"
+
+
+def reads_a_parameter(program: str) -> bool:
+    """Whether `f` reads any of its parameters."""
+    tree = read_program(program).tree
+    body = tree.body if tree else []
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
+    if not functions:
+        return False
+    entry = functions[-1]
+    names = {node.arg for node in ast.iter_child_nodes(entry.args) if isinstance(node, ast.arg)}
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        for statement in entry.body
+        for node in ast.walk(statement)
+    )

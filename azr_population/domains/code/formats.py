@@ -27,7 +27,6 @@ from azr_population.registry import Registry
 _O, _I, _F = TaskType
 CODE_F_INPUTS = 6
 """Inputs of a code_f proposal; the solver sees the first half with their outputs."""
-_ANSWER_BLOCK: dict[str, str] = {_O: "output", _I: "input", _F: "python", CODE_E: "output"}
 
 
 def _ask(why: str, *rules: str, inputs: str = "one input in an ```input block") -> str:
@@ -54,6 +53,12 @@ class ChatFormat(Format):
     message."""
 
     chat: ClassVar[bool] = True
+    INPUT: ClassVar[str] = "input"
+    """The block of an input in a proposal."""
+    ANSWER: ClassVar[Mapping[str, str]] = {
+        _O: "output", _I: "input", _F: "python", CODE_E: "output",
+    }  # fmt: skip
+    """The block of an answer."""
     REFERENCES = "programs"
     PROPOSE: ClassVar[Mapping[str, str]] = {
         _O: _ask(
@@ -106,7 +111,7 @@ class ChatFormat(Format):
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """See `Format`; the last python block counts, repeated inputs are dropped."""
         programs, inputs, messages = (
-            blocks_named(name, text) for name in ("python", "input", "message")
+            blocks_named(name, text) for name in ("python", self.INPUT, "message")
         )
         count = CODE_F_INPUTS if type == _F else 1
         if not programs or len(inputs) < count:
@@ -116,16 +121,16 @@ class ChatFormat(Format):
 
     def parse_answer(self, type: str, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
-        answers = blocks_named(_ANSWER_BLOCK[type], text)
+        answers = blocks_named(self.ANSWER[type], text)
         return answers[-1] if answers else None
 
     def write_proposal(self, task: Task) -> str:
         message = [("message", task.message)] if task.message else []
-        inputs = (("input", text) for text in task.inputs)
+        inputs = ((self.INPUT, text) for text in task.inputs)
         return write_blocks(("python", task.program), *inputs, *message)
 
     def write_answer(self, task: Task) -> str:
-        return write_blocks((_ANSWER_BLOCK[task.type], reference_answer(task)))
+        return write_blocks((self.ANSWER[task.type], reference_answer(task)))
 
 
 class ShortFormat(ChatFormat):

@@ -69,16 +69,6 @@ def is_finite(text: str) -> bool:
     return all(cmath.isfinite(number) for number in numbers)
 
 
-def laid_out(text: str) -> str | None:
-    """The program as Python lays it out, without comments; None where it cannot be written: it does
-    not parse, or holds what has no source text (backslashes in f-strings before Python 3.12)."""
-    tree = read_program(text).tree
-    try:
-        return None if tree is None else ast.unparse(tree)
-    except _UNREADABLE:
-        return None
-
-
 def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | None:
     """What is equal for programs that differ in layout and comments only, or, without `constants`,
     in the values of their constants too; None where the program does not parse.

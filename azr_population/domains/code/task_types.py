@@ -30,7 +30,7 @@ class TaskType(str, Enum):
 
 
 def reference_answer(task: Task) -> str:
-    """The missing part: the output, the input, or the program."""
-    if task.type == TaskType.CODE_I:
-        return task.inputs[0]
-    return task.program if task.type == TaskType.CODE_F else task.outputs[0]
+    """The missing part: the output, the program, or (of code_i and puzzles) the input."""
+    if task.type in (TaskType.CODE_O, CODE_E):
+        return task.outputs[0]
+    return task.program if task.type == TaskType.CODE_F else task.inputs[0]

@@ -6,10 +6,9 @@ from random import Random
 from typing import ClassVar
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.domain import Code
+from azr_population.domains.code.domain import Code, reads_a_parameter
 from azr_population.domains.code.source import read_program
 from azr_population.domains.code.task_types import CODE_E
-from azr_population.domains.code.validity import reads_a_parameter
 from azr_population.domains.code_e.grammar import make
 from azr_population.domains.code_e.named_error import naming, same_name
 from azr_population.domains.domain import Verdict, draw_task
@@ -27,8 +26,6 @@ class CodeE(Code):
     def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         if proposal.type != CODE_E:
             return super().refuse(proposal, rules)
-        if len(proposal.program) > rules.max_program_chars:
-            return "program_too_long"
         if read_program(proposal.program).tree is None:
             return Reason.SYNTAX_ERROR.value
         constant = not reads_a_parameter(proposal.program)
@@ -63,11 +60,6 @@ class CodeE(Code):
         if type == CODE_E:
             return draw_task(make, rng, held_out)
         return super().draw(type, rng, held_out)
-
-    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        others = super().eval_tasks(per_type, seed, [type for type in types if type != CODE_E])
-        mine = [type for type in types if type == CODE_E]
-        return others + super(Code, self).eval_tasks(per_type, seed, mine)
 
 
 def exception_name(output: str) -> str:

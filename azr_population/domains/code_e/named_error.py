@@ -44,12 +44,15 @@ not errors of the program."""
 
 
 def naming(program: str, imports: Sequence[str] = ()) -> str:
-    """A program like this one that returns the name of what it raises, or `NoError`."""
-    lines = program.split("\n")
+    """A program like this one that returns the name of what it raises, or `NoError`; one that does
+    not parse as it is."""
     tree = read_program(program).tree
+    if tree is None:
+        return program
+    lines = program.split("\n")
     futures = [
         node.end_lineno or 0
-        for node in (tree.body if tree else ())
+        for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module == "__future__"
     ]
     at = max(futures, default=0)  # nothing may stand before a `from __future__`

@@ -4,16 +4,17 @@ Better" (2022)."""
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
 from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.complexity import KINDS, SPACE
 from azr_population.domains.code.domain import ProgramDomain
 from azr_population.domains.code.source import NOT_FINITE, is_finite, read_program
 from azr_population.domains.domain import UNSTEADY, draw_task
 from azr_population.domains.puzzles.formats import FORMATS
 from azr_population.domains.puzzles.grammar import PUZZLE, candidates, make, puzzle_task
-from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Reason, Referee
 
@@ -32,8 +33,7 @@ class Puzzles(ProgramDomain):
     types: ClassVar[Mapping[str, str]] = {PUZZLE: "find x"}
     formats = FORMATS
     rules = ("trivial",)
-    measures = MEASURES
-    space = SPACE
+    space = replace(SPACE, panels=tuple(f"takes {kind}" for kind in KINDS))
 
     def judge(
         self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
@@ -58,15 +58,12 @@ class Puzzles(ProgramDomain):
 
     def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         """See `ProgramDomain`, as the next three."""
-        if len(proposal.program) > rules.max_program_chars:
-            return "program_too_long"
         if not all(map(is_finite, proposal.inputs)):
             return NOT_FINITE
         # Alone, or its end could swallow or decorate our entry.
-        tree = read_program(proposal.program).tree
-        if tree is None:
+        if read_program(proposal.program).tree is None:
             return Reason.SYNTAX_ERROR.value
-        return "" if top_level_names(tree) == {"sat"} else Reason.NO_FUNCTION.value
+        return "" if defined_names(proposal.program) == {"sat"} else Reason.NO_FUNCTION.value
 
     def program(self, proposal: ParsedProposal) -> Program:
         return Program(proposal.program + ENTRY, proposal.inputs, literal_inputs=True)
@@ -84,21 +81,6 @@ class Puzzles(ProgramDomain):
         """`sat(answer) is True`; an answer is one literal."""
         return Question("code_i", task.program + ENTRY, task.inputs, ("True",), tuple(answers))
 
-    def asked_by_hand(
-        self, proposal: ParsedProposal, referee: Referee, rules: TaskConfig
-    ) -> Task | str:
-        """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""
-        if proposal.inputs:
-            return super().asked_by_hand(proposal, referee, rules)
-        return self.refuse(proposal, rules) or puzzle_task(proposal.program)
-
-    def answer(self, task: Task) -> str:
-        """The witness."""
-        return "".join(task.inputs)
-
-    def measure(self, program: str) -> dict[str, float]:
-        return measure(program)
-
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         return draw_task(make, rng, held_out)
 
@@ -106,8 +88,9 @@ class Puzzles(ProgramDomain):
         return f"sat({input}) -> {output}"
 
 
-def top_level_names(tree: ast.Module) -> set[str]:
-    """`sat`, and `f`, as far as the program's top level defines them: the one has to be there, and
-    the other is our entry's."""
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return defined & {"sat", "f"}
+def defined_names(program: str) -> set[str]:
+    """Which of `sat` and `f` the program's top level defines; none if it does not parse. The one
+    has to be there, and the other is our entry's."""
+    tree = read_program(program).tree
+    functions = [node for node in (tree.body if tree else ()) if isinstance(node, ast.FunctionDef)]
+    return {function.name for function in functions} & {"sat", "f"}

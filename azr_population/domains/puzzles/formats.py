@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from azr_population.domains.code.formats import IN, OUT, marked
-from azr_population.domains.format import Format, blocks_named, write_blocks
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.format import Format
 from azr_population.domains.puzzles.grammar import PUZZLE
-from azr_population.domains.task import ParsedProposal, Task
 from azr_population.registry import Registry
 
 
-class ChatPuzzles(Format):
+class ChatPuzzles(ChatFormat):
     """Prompts for chat models. Blocks: python, answer."""
 
-    chat: ClassVar[bool] = True
+    INPUT = "answer"
+    ANSWER: ClassVar[Mapping[str, str]] = {PUZZLE: "answer"}
     REFERENCES = "puzzles"
     PROPOSE: ClassVar[Mapping[str, str]] = {
         PUZZLE: "Design a new and challenging puzzle: a Python function sat and a value for which "
@@ -33,22 +33,6 @@ class ChatPuzzles(Format):
     }
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (2048, 2048)}
 
-    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
-        """The last block of each kind counts."""
-        program, answer = _last(text, "python"), _last(text, "answer")
-        return (
-            None if program is None or answer is None else ParsedProposal(type, program, (answer,))
-        )
-
-    def parse_answer(self, type: str, text: str) -> str | None:
-        return _last(text, "answer")
-
-    def write_proposal(self, task: Task) -> str:
-        return write_blocks(("python", task.program), ("answer", task.inputs[0]))
-
-    def write_answer(self, task: Task) -> str:
-        return write_blocks(("answer", task.inputs[0]))
-
 
 class ShortPuzzles(ChatPuzzles):
     """Prompts of a sentence, for a base that was warmed up on them; references are not shown."""
@@ -63,40 +47,6 @@ class ShortPuzzles(ChatPuzzles):
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (192, 48)}
 
 
-_HEAD = "def sat("
-
-
-class NanoPuzzles(Format):
-    """The nano base's marks: a puzzle is an input to find for the output True. The base that ships
-    has not seen any; its grammar has no `sat`."""
-
-    chat: ClassVar[bool] = False
-    PROPOSE: ClassVar[Mapping[str, str]] = {PUZZLE: f"<PI>{_HEAD}"}
-    SOLVE: ClassVar[Mapping[str, str]] = {PUZZLE: f"<SI>{{program}}{OUT}True{IN}"}
-    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (160, 48)}
-
-    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
-        rest, mark, answer = text.partition(IN)
-        if not mark or not answer.strip() or marked(rest + answer):
-            return None
-        return ParsedProposal(type, _HEAD + rest, (answer.strip(),))
-
-    def parse_answer(self, type: str, text: str) -> str | None:
-        return None if marked(text) or not text.strip() else text.strip()
-
-    def write_proposal(self, task: Task) -> str:
-        return f"{task.program.removeprefix(_HEAD)}{IN}{task.inputs[0]}"
-
-    def write_answer(self, task: Task) -> str:
-        return task.inputs[0]
-
-
-def _last(text: str, block: str) -> str | None:
-    bodies = blocks_named(block, text)
-    return bodies[-1] if bodies and bodies[-1].strip() else None
-
-
 FORMATS: Registry[Callable[[], Format]] = Registry("base.prompt_format")
 FORMATS.register("chat", "rules and fenced blocks")(ChatPuzzles)
 FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortPuzzles)
-FORMATS.register("nano", "marks; for a base that was trained on them")(NanoPuzzles)

@@ -10,11 +10,12 @@ from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.domain import is_held_out
 
 
-def _examples(count, **choices):
+def _examples(count, held_out=False):
     grammar = Grammar(Random(3))
     values = []
     while len(values) < count:
-        example = corpus.draw_example(grammar, len(values) % 4, simple=False, **choices)
+        written = corpus.core_program(grammar, len(values) % 4, simple=False)
+        example = corpus.examine(grammar, written, held_out)
         if example is not None:
             values.append(example)
     return values

@@ -17,7 +17,7 @@ PHASES = (
 )
 TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES,
                    chunk=300, warmup_steps=3)  # fmt: skip
-CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False, "log": str}
+CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False}
 
 
 def test_a_solve_document_asks_each_question_in_its_own_branch():

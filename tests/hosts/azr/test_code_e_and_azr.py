@@ -10,7 +10,7 @@ from fake_group import FakeGroup
 from test_judging import SAMPLES, proposals
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
@@ -64,7 +64,7 @@ def test_generated_programs_raise_what_azr_says(executor):
 
 def test_seeds_raise_what_azr_says(executor):
     """AZR has no seeds of errors: those of its other types, as they are, and given None."""
-    seeds = read_seed_file(Path(AZR_HOME) / "data/7b_coder_seed_io.jsonl")
+    seeds = Code().read_seeds(Path(AZR_HOME) / "data/7b_coder_seed_io.jsonl")
     asked = [
         ParsedProposal("code_e", one.program, one.inputs, imports=one.imports)
         for one in seeds

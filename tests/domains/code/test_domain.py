@@ -1,20 +1,31 @@
-import pytest
+import json
+import os
+from pathlib import Path
 
+import needs
+import pytest
+from refusals import refuses
+
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.domains.code.validity import accept, refuse_before
-from azr_population.referee import Referee, RefereeSettings
+from azr_population.referee import Execution, Reason, Referee, RefereeSettings
 
-ALL = ("boolean", "constant", "identity")
+RULES = TaskConfig(max_output_chars=50)
 
 
 def proposal(program, *inputs, type=TaskType.CODE_O):
     return ParsedProposal(type, program, inputs)
 
 
-def verdict(program, inputs, outputs, refuse=ALL, type=TaskType.CODE_O):
-    return accept(proposal(program, *inputs, type=type), outputs, refuse, max_output_chars=50)
+def verdict(program, inputs, outputs, type=TaskType.CODE_O, rules=RULES):
+    execution = Execution(True, Reason.OK, outputs)
+    return Code().accept(proposal(program, *inputs, type=type), execution, rules)
+
+
+def refused(*parts, **options):
+    return Code().refuse(proposal(*parts, **options), RULES)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +50,8 @@ def test_a_sound_proposal_becomes_a_task():
 
 
 def test_rules_can_be_switched_off():
-    assert isinstance(verdict("def f(n):\n    return n > 3", ["5"], ("True",), refuse=()), Task)
+    rules = TaskConfig(reject=[])
+    assert isinstance(verdict("def f(n):\n    return n > 3", ["5"], ("True",), rules=rules), Task)
 
 
 def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
@@ -55,17 +67,17 @@ def test_an_answer_that_repeats_an_argument_written_otherwise_is_identity():
 
 
 def test_refused_unexecuted():
-    assert refuse_before(proposal("x" * 11, "1"), max_program_chars=10) == "program_too_long"
-    repeated = proposal("def f(n): ...", "1", "1", "2", "3", type=TaskType.CODE_F)
-    assert refuse_before(repeated, max_program_chars=100) == "too_few_inputs"
-    assert refuse_before(proposal("def f(n): ...", "1"), max_program_chars=100) == ""
+    program = "def f(n): ..."
+    assert refused(program, "1", "1", "2", "3", type=TaskType.CODE_F) == "too_few_inputs"
+    assert refused(program, "1") == refused(program, "1e99", type=TaskType.CODE_I) == ""
+    with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
+        rules = TaskConfig(max_program_chars=10)
+        assert Code().judge([proposal("x" * 11, "1")], referee, rules) == ["program_too_long"]
 
 
 def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
     program = "def f(x):\n    return x > 10 ** 300"
-    asked = proposal(program, "1e999", type=TaskType.CODE_I)
-    assert refuse_before(asked, 600) == NOT_FINITE
-    assert refuse_before(proposal(program, "1e99", type=TaskType.CODE_I), 600) == ""
+    assert refused(program, "1e999", type=TaskType.CODE_I) == NOT_FINITE
     task = Task(TaskType.CODE_I, program, ("1e301",), ("True",))
     answers = ("1e999", "1e301", "[-1e999]", "1e999 - 1e999", "0", "float('nan')")
     with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
@@ -98,3 +110,56 @@ def test_an_f_string_is_recognised_in_another_layout_and_with_other_text():
     assert held_out.is_near_copy("def f(x):\n    return f'{x} pears'")
     assert not held_out.is_copy("def f(x):\n    return f'{x} pears'")
     assert not held_out.is_near_copy("def f(x):\n    return f'{x + 1} pears'")
+
+
+IO = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
+FUNCTION = {"snippet": "def f(a):\n    return a", "inputs": ["1", "2"], "outputs": ["1", "2"]}
+
+
+def write(path, *rows):
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
+    return path
+
+
+def test_both_kinds_of_line(tmp_path):
+    proposals = Code().read_seeds(write(tmp_path / "seed.jsonl", IO, "", FUNCTION))
+    assert [str(p.type) for p in proposals] == ["code_o", "code_i", "code_f"]
+    assert proposals[2].inputs == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("line", "about"),
+    [
+        ("{broken", "line 2"),
+        ("[1]", "line 2"),
+        ({"input": "1"}, "snippet"),
+        ({"snippet": "x"}, "input"),
+        ({"snippet": "x", "input": 5}, "input"),
+        ({**FUNCTION, "message": None}, "message"),
+        ({**FUNCTION, "message": 5}, "message"),
+        ({**IO, "imports": 5}, "imports"),
+        ({**IO, "imports": "import re"}, "imports"),
+        ({"snippet": "x", "inputs": [5]}, "inputs"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, about):
+    with refuses(about):
+        Code().read_seeds(write(tmp_path / "seed.jsonl", IO, line))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with refuses("nowhere.jsonl"):
+        Code().read_seeds(tmp_path / "nowhere.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b"\xe9")
+    with refuses("latin.jsonl"):
+        Code().read_seeds(tmp_path / "latin.jsonl")
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_azr_seed_files_are_read_whole():
+    data = Path(os.environ["AZR_HOME"]) / "data"
+    pairs = Code().read_seeds(data / "7b_coder_seed_io.jsonl")
+    functions = Code().read_seeds(data / "7b_coder_code_f_seed_io.jsonl")
+    assert len(pairs) == 512 and len(functions) == 256
+    assert all(proposal.type == TaskType.CODE_F for proposal in functions)
