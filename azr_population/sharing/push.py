@@ -82,20 +82,19 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    hub, files = HfApi(), "; --out FOLDER writes the files without the Hub"
     # huggingface_hub 2 speaks through httpx2, 1 through httpx, 0 through requests (OSErrors).
     clients = [import_module(name) for name in ("httpx", "httpx2") if find_spec(name)]
-    unreachable = (OSError, *(client.TransportError for client in clients))
-    hub, files = HfApi(), "; --out FOLDER writes the files without the Hub"
+    refused = HfHubHTTPError, HFValidationError, OSError, *(c.TransportError for c in clients)
     if get_token() is None:
         raise UserError(f"--repo {repo} needs a token: `hf auth login`, or HF_TOKEN{files}")
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         done = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="Add members")
-    except (HfHubHTTPError, HFValidationError) as error:
-        raise UserError(f"--repo {repo} cannot be pushed: {first_line(error)}{files}") from error
-    except unreachable as error:
+    except refused as error:
+        reason = first_line(error)[:70]
         raise UserError(
-            f"--repo {repo} cannot be pushed: {hub.endpoint} cannot be reached{files}"
+            f"--repo {repo} cannot be pushed to {hub.endpoint}: {reason}{files}"
         ) from error
     return str(done.commit_url)
 

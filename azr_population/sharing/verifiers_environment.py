@@ -16,7 +16,6 @@ from pydantic import Field
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
 from azr_population.config.schema import PopulationConfig
-from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.sharing.episode import Episode, judge
 
@@ -48,9 +47,9 @@ class SelfPlayTask(vf.Task[SelfPlayData]):
         answer = judge().format.parse_answer(self.data.type, trace.last_reply)
         if answer is None:
             return 0.0
-        asked = Code().question(self.data.task, (answer,))
-        ((grade,),) = await asyncio.to_thread(judge().referee.grade, [asked])
-        return float(grade.solved)
+        grade, asked = judge().domain.grade, [(self.data.task, [answer])]
+        ((verdict,),) = await asyncio.to_thread(grade, asked, judge().referee)
+        return float(verdict.solved)
 
 
 class SelfPlayTaskset(vf.Taskset[SelfPlayTask, vf.TasksetConfig]):

@@ -47,11 +47,6 @@ LARGEST = 1e4
 base's outputs overflow."""
 
 
-def is_finite(adapter: Adapter) -> bool:
-    """Whether all values of all factors are finite."""
-    return first_not_finite(adapter) is None
-
-
 def first_not_finite(adapter: Adapter) -> str | None:
     """The first layer with a NaN or Inf; None if all values are finite."""
     for name, pair in adapter.factors.items():

@@ -9,7 +9,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.weights import operators as _registered  # noqa: F401
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec, is_finite
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, first_not_finite
 from azr_population.weights.operator import OPERATORS, Operator
 
 ATTEMPTS = 8
@@ -52,23 +52,13 @@ def get_operator(name: str) -> Operator:
     ) -> Adapter:
         """The first operator takes the parents, each further one the child so far."""
         for step in steps:
-            prefix = f"{step.name}."
-            step_options = {
-                k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)
-            }
-            parents = [step(parents, generator, **step_options)]
+            own = {key: options[f"{step.name}.{key}"] for key in step.defaults}
+            parents = [step(parents, generator, **own)]
         return parents[0]
 
-    return Operator(
-        name,
-        "",
-        steps[0].parents,
-        "",
-        {f"{step.name}.{key}": value for step in steps for key, value in step.defaults.items()},
-        {f"{step.name}.{key}": limits for step in steps for key, limits in step.ranges.items()},
-        in_turn,
-        steps=steps,
-    )
+    defaults = {f"{step.name}.{key}": step.defaults[key] for step in steps for key in step.defaults}
+    ranges = {f"{step.name}.{key}": step.ranges[key] for step in steps for key in step.ranges}
+    return Operator(name, "", steps[0].parents, defaults, ranges, in_turn, steps=steps)
 
 
 def breed(
@@ -113,7 +103,7 @@ def breed(
                 low = max(low, SMALLEST_STEP * resolved[option])
                 resolved[option] = min(max(start * math.exp(adapt * turn), low), high)
         child = chosen(parents, generator, **resolved)
-        if is_finite(child):
+        if first_not_finite(child) is None:
             used = {key: value for key, value in resolved.items() if value is not None}
             sizes = {key: used[option] for key, option in steps.items()}
             return child, Breeding(name, used, sizes)

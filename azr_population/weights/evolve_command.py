@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,19 +22,12 @@ def make_child(
     settings: Sequence[str] = (),
     rank: int | None = None,
 ) -> str:
-    """Writes the child's PEFT folder; returns a one-line summary.
+    """Writes the child's PEFT folder `out`; returns a one-line summary.
 
-    Args:
-        name: an operator, or several joined by `+`.
-        parents: PEFT folders, the better parent first.
-        out: the child's folder, which must not exist.
-        seed: seed of the operator and of the conversion to another rank.
-        settings: options of the operator, as `eps=0.1`.
-        rank: the rank to which all parents are converted first.
-
-    Raises:
-        UserError: an unknown operator or option, the wrong number of parents, or parents of
-            different bases; `out` exists.
+    `name` is an operator, or several joined by `+`; `parents` are PEFT folders, the better one
+    first; `seed` is that of the operator and of the conversion of all parents to `rank`; `settings`
+    are the operator's options, as `eps=0.1`. Raises UserError: an unknown operator or option, the
+    wrong number of parents, parents of different bases, or `out` exists.
     """
     trust(name)
     operator = get_operator(name)
@@ -53,9 +45,6 @@ def make_child(
         alpha = adapters[0].spec.scaling * rank
         adapters = [convert(adapter, rank, alpha, generator) for adapter in adapters]
     child, breeding = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
-    command = ["azr-population", "evolve", name, *parents, "--out", out, "--seed", str(seed)]
-    command += [word for pair in settings for word in ("--set", pair)]
-    command += ["--rank", str(rank)] if rank is not None else []
     facts: dict[str, object] = {
         "operator": name,
         "options": ", ".join(f"{k}={value:g}" for k, value in breeding.options.items()) or "none",
@@ -64,7 +53,7 @@ def make_child(
     for number, folder in enumerate(parents, start=1):
         digest = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
         facts[f"parent {number}"] = f"{folder} (sha256 of its weights: {digest[:16]})"
-    save_adapter(child, out, bases.pop(), facts | {"made by": f"`{shlex.join(command)}`"})
+    save_adapter(child, out, bases.pop(), facts)
     spec = child.spec
     return (
         f"{out}: {operator.name} of {', '.join(parents)}; rank {spec.rank}, "

@@ -21,7 +21,7 @@ def check_founders(sources: Iterable[str], rank: int) -> None:
     downloaded. Raises UserError: an adapter is missing, not a plain LoRA, or has too high a
     rank."""
     for source in dict.fromkeys(sources):
-        _refuse_rank(source, int(read_config(_folder(source, [CONFIG_FILE]))["r"]), rank)
+        _refuse_rank(source, read_config(_folder(source, [CONFIG_FILE]))["r"], rank)
 
 
 def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Adapter:

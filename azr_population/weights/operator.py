@@ -27,7 +27,6 @@ class Operator:
     name: str
     code: str
     parents: int
-    reference: str
     defaults: Mapping[str, float | None]
     ranges: Mapping[str, tuple[float, float]]
     function: Variation
@@ -86,14 +85,13 @@ def operator(
     *,
     parents: int,
     code: str = "",
-    reference: str = "",
     ranges: Mapping[str, tuple[float, float]] | None = None,
     step_size: str | None = None,
 ) -> Callable[[Variation], Operator]:
     """Decorator that makes a function an operator; its keyword options become `defaults`.
 
     With a `name` it is registered; without one, its name is its path, `module.function`. `code` is
-    PopuLoRA's, which then is the reference.
+    PopuLoRA's.
     """
 
     def register(function: Variation) -> Operator:
@@ -103,11 +101,9 @@ def operator(
         if limits.keys() != defaults.keys():
             mismatch = f"ranges are for {set(limits)}, options are {set(defaults)}"
             raise ValueError(f"{function.__name__}: {mismatch}")
-        source = reference or (f"PopuLoRA {code}" if code else "")
-        called = name or function.__name__
-        new_operator = Operator(
-            called, code, parents, source, defaults, limits, function, step_size
+        made = Operator(
+            name or function.__name__, code, parents, defaults, limits, function, step_size
         )
-        return OPERATORS.register(name, source)(new_operator) if name else new_operator
+        return OPERATORS.register(name, f"PopuLoRA {code}")(made) if name else made
 
     return register

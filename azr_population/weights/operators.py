@@ -78,9 +78,7 @@ def layer_selective_gaussian(
     return _noisy(parents[0], {names[i] for i in order[:count]}, eps, generator)
 
 
-@operator(
-    "component_masking", code="M3", parents=1, reference="PopuLoRA M3", ranges={"rho": (0.0, 1.0)}
-)
+@operator("component_masking", code="M3", parents=1, ranges={"rho": (0.0, 1.0)})
 def component_masking(
     parents: Sequence[Adapter], generator: torch.Generator, *, rho: float = 0.3
 ) -> Adapter:
@@ -141,16 +139,11 @@ def _skew(matrix: Tensor) -> Tensor:
     return (matrix - matrix.mT) / 2
 
 
-@operator(
-    "dare",
-    code="X1",
-    parents=2,
-    reference="PopuLoRA X1; Yu et al. 2024, DARE (arXiv 2311.03099)",
-    ranges={"p": (0.0, 0.99)},
-)
+@operator("dare", code="X1", parents=2, ranges={"p": (0.0, 0.99)})
 def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0.7) -> Adapter:
     """Drops each parent's update at random, rescales what is left, and averages the two.
 
+    Yu et al. 2024, "Language Models are Super Mario" (arXiv 2311.03099).
     DARE drops single entries of dW, which gives full rank. Here whole columns of dW (one input
     each) are dropped with probability p and the others are multiplied by 1/(1-p). Every entry of dW
     has the same distribution as in DARE, so the mean, the variance and the noise on each output for
@@ -182,9 +175,7 @@ def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapte
     return adapter_like(parents[0], factors)
 
 
-@operator(
-    "svd_subspace", code="X3", parents=2, reference="PopuLoRA X3", ranges={"k": (1, float("inf"))}
-)
+@operator("svd_subspace", code="X3", parents=2, ranges={"k": (1, float("inf"))})
 def svd_subspace(
     parents: Sequence[Adapter], generator: torch.Generator, *, k: int | None = None
 ) -> Adapter:

@@ -9,13 +9,14 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_problem
 from azr_population.files import read_json, refuse_irregular, replacing_folder
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
 from azr_population.weights.model_card import model_card
@@ -35,9 +36,20 @@ UNSUPPORTED = (
 """Fields of LoraConfig that must be empty or false: otherwise the adapter is not alpha/r B A on
 linear layers with one rank and alpha."""
 
-LARGEST_SETTINGS = {"r": 4096, "lora_alpha": 1e6}
 LARGEST_SCALING = 1e4
 """Far above any trained adapter's scaling; beyond it products of factors overflow."""
+
+
+class _LoraConfig(BaseModel):
+    """The fields of adapter_config.json that a member depends on."""
+
+    model_config = ConfigDict(strict=True)
+
+    peft_type: Literal["LORA"]
+    r: int = Field(gt=0, le=4096)
+    lora_alpha: float = Field(gt=0, le=1e6)
+    bias: Literal["none"] = "none"
+    target_modules: list[str] | str | None = None
 
 
 def save_adapter(
@@ -64,7 +76,14 @@ def save_adapter(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing_folder(folder) as partial:
             partial.mkdir()
-            _write_files(adapter, partial, base_model, readme or {})
+            weights, settings = partial / WEIGHTS_FILE, partial / CONFIG_FILE
+            save_file(peft_tensors(adapter), weights, metadata={"format": "pt"})
+            config = json.dumps(peft_config(adapter, base_model), indent=2)
+            settings.write_text(config + "\n", encoding="utf-8")
+            # safetensors makes its file readable for its owner only; a server may be another user.
+            shutil.copymode(settings, weights)
+            card = model_card(adapter, base_model, readme or {})
+            (partial / "README.md").write_text(card, encoding="utf-8")
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot write {folder}: {reason}") from error
@@ -76,9 +95,13 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
     one rank and alpha for all layers."""
     folder = Path(folder)
     config = read_config(folder)
-    tensors = _read_tensors(folder / WEIGHTS_FILE)
-    factors = _pair(tensors, folder)
-    rank = int(config["r"])
+    weights = folder / WEIGHTS_FILE
+    refuse_irregular(weights)
+    try:
+        factors = _pair(load_file(weights), folder)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{weights} is damaged or cut short: {error}") from error
+    rank = config["r"]
     for name, pair in factors.items():
         if pair.A.dim() != 2 or pair.B.dim() != 2 or not pair.A.numel() or not pair.B.numel():
             raise UserError(f"{folder}: {name} is not two matrices, as a linear layer's are")
@@ -101,44 +124,17 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / CONFIG_FILE
     if not path.exists():
         raise UserError(f"{folder} is not an adapter folder: it has no {CONFIG_FILE}")
-    config = read_json(path)
-    if not isinstance(config, dict) or config.get("peft_type") != "LORA":
-        raise UserError(f"{path} does not describe a LoRA adapter (peft_type is not LORA)")
+    config: dict[str, Any] = read_json(path)
+    try:
+        fields = _LoraConfig.model_validate(config)
+    except ValidationError as error:
+        raise UserError(f"{path} does not describe a member: {first_problem(error)}") from error
     for field in UNSUPPORTED:
         if config.get(field):
             raise UserError(f"{folder} uses {field}; a member is alpha/r B A alone", key=field)
-    if config.get("bias", "none") != "none":
-        raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
-    for field, most in LARGEST_SETTINGS.items():
-        value = config.get(field)
-        if not isinstance(value, (int, float)) or type(value) is bool or not 0 < value <= most:
-            raise UserError(f"{path}: {field}={_shown(value)} is not a number from 0 to {most:g}")
-    if config["lora_alpha"] / config["r"] > LARGEST_SCALING:
+    if fields.lora_alpha / fields.r > LARGEST_SCALING:
         raise UserError(f"{path}: lora_alpha / r is above {LARGEST_SCALING:g}")
-    if config["r"] != int(config["r"]):
-        raise UserError(f"{path}: r={config['r']} is not a whole number")
-    targets = config.get("target_modules")
-    listed = targets if isinstance(targets, list) else [targets or ""]
-    if not all(isinstance(name, str) for name in listed):
-        raise UserError(f"{path}: target_modules={targets} are not all names")
     return config
-
-
-def _shown(value: object) -> str:
-    """The value for a message; Python refuses to print integers of over 4,300 digits."""
-    huge = isinstance(value, int) and value.bit_length() > 64
-    return "a huge integer" if huge else f"{value!r:.60}"
-
-
-def _write_files(
-    adapter: Adapter, folder: Path, base_model: str, readme: Mapping[str, object]
-) -> None:
-    save_file(peft_tensors(adapter), folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    config = peft_config(adapter, base_model)
-    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    # safetensors makes its file readable for its owner only, but a server may be another user.
-    shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
-    (folder / "README.md").write_text(model_card(adapter, base_model, readme), encoding="utf-8")
 
 
 def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
@@ -172,14 +168,6 @@ def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
         "use_dora": False,
         "use_rslora": False,
     }
-
-
-def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    refuse_irregular(path)
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged or cut short: {error}") from error
 
 
 def _pair(tensors: Mapping[str, torch.Tensor], folder: Path) -> dict[str, Factors]:

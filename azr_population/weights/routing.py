@@ -6,10 +6,9 @@ base.)
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,16 +51,14 @@ class Stack:
         self._copies.clear()
 
 
-class Route:
-    """Which rows belong to which member, and the dtype in which factors are applied; built once per
-    `Bank.adapters_active` block."""
+class Route(NamedTuple):
+    """Which rows belong to which member: `counts[i]` rows to the member `present[i]`; and the dtype
+    in which factors are applied."""
 
-    def __init__(self, members: Sequence[int], dtype: torch.dtype) -> None:
-        self.dtype = dtype
-        self.rows = len(members)
-        tally = Counter(members)
-        self.present: list[int] = sorted(tally)
-        self.counts: list[int] = [tally[member] for member in self.present]
+    dtype: torch.dtype
+    rows: int
+    present: tuple[int, ...]
+    counts: tuple[int, ...]
 
     def dtype_for(self, x: Tensor, factors: torch.dtype) -> torch.dtype:
         """The dtype in which factors are applied to `x` [rows, tokens, in]."""
@@ -71,8 +68,9 @@ class Route:
 
 @lru_cache(maxsize=32)
 def route_of(members: tuple[int, ...], dtype: torch.dtype) -> Route:
-    """The route of these members, cached, because decoding uses one for many tokens."""
-    return Route(members, dtype)
+    """The route of these members, ascending; cached, because decoding uses one for many tokens."""
+    tally = Counter(members)
+    return Route(dtype, len(members), tuple(tally), tuple(tally.values()))
 
 
 def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:

@@ -33,7 +33,6 @@ def test_a_child_is_the_one_that_breed_makes(folders):
     readme = Path("child/README.md").read_text()
     for fact in ("operator: svd_subspace", "options: k=2", "seed: 7", "parent 1: a"):
         assert f"- {fact}" in readme
-    assert "evolve svd_subspace a b --out child --seed 7 --set k=2`" in readme
 
 
 def test_parents_of_other_rank_are_converted_when_asked(folders):
