@@ -121,10 +121,13 @@ def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
     assert "[teacher_1](teacher_1)" in (out / "README.md").read_text()
 
 
-def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, capsys):
+def edit_config(members, **fields):
     file = members.member("teacher_0") / "adapter_config.json"
-    config = json.loads(file.read_text())
-    file.write_text(json.dumps({**config, "base_model_name_or_path": str(tmp_path)}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+
+def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, capsys):
+    edit_config(members, base_model_name_or_path=str(tmp_path))
     asked = ["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]
     assert main(asked) == 2
     assert "--base OWNER/NAME" in capsys.readouterr().err and not (tmp_path / "out").exists()
@@ -135,9 +138,7 @@ def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, cap
 
 
 def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
-    file = members.member("teacher_0") / "adapter_config.json"
-    config = json.loads(file.read_text())
-    file.write_text(json.dumps({**config, "base_model_name_or_path": str(nano_base_path())}))
+    edit_config(members, base_model_name_or_path=str(nano_base_path()))
     out = tmp_path / "out"
     assert main(["push", str(members.path), "teacher_0", "--out", str(out)]) == 0
     assert "base_model:" not in (out / "README.md").read_text()
@@ -179,9 +180,7 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     folder = members.member("teacher_0")
     for name in ("README.md", "optimizer.pt", ".env"):
         (folder / name).write_text(planted)
-    config = json.loads((folder / "adapter_config.json").read_text())
-    extra = {"auto_mapping": {"parent": planted}, "revision": SECRET}
-    (folder / "adapter_config.json").write_text(json.dumps({**config, **extra}))
+    edit_config(members, auto_mapping={"parent": planted}, revision=SECRET)
     members.append("tasks", [{**task, "teacher": "t"} for task in members.tasks()])
     settings = f"seed: 1\nlogger:\n  api_key: {SECRET}\nbase:\n  path: {tmp_path}\n"
     write_atomically(members.path / "config.yaml", settings)
@@ -213,25 +212,21 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     assert "\n3,=" not in (out / "as_csv" / "metrics.csv").read_text()
 
 
-@pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", ""])
-def test_no_link_is_followed(members, tmp_path, what):
-    elsewhere = tmp_path / "elsewhere"
-    linked = members.member("teacher_0") / what
-    linked.rename(elsewhere)
-    linked.symlink_to(elsewhere)
+@pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", "", "password"])
+def test_no_link_is_followed_and_only_weights_are_pushed(members, tmp_path, what):
+    elsewhere, member = tmp_path / "elsewhere", members.member("teacher_0")
+    if what == "password":
+        (member / "adapter_model.safetensors").write_text("my password")
+    else:
+        (member / what).rename(elsewhere)
+        (member / what).symlink_to(elsewhere)
     assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_are_none_are_not_pushed(members, tmp_path):
-    (members.member("teacher_0") / "adapter_model.safetensors").write_text("my password")
-    assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]) == 2
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("asked", [["teacher_9"], ["../x"]])
-def test_names_are_checked_before_the_work(members, tmp_path, asked):
-    assert main(["push", str(members.path), *asked, "--out", str(tmp_path / "out")]) == 2
+def test_names_are_checked_before_the_work(members, tmp_path):
+    for name in ("teacher_9", "../x"):
+        assert main(["push", str(members.path), name, "--out", str(tmp_path / "out")]) == 2
     assert main(["push", str(members.path), "teacher_0", "--repo", "no name"]) == 2
     for name in ("class", "json", "3d"):
         out = str(tmp_path / name)

@@ -3,6 +3,7 @@
 import torch
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.breeding import get_operator
 
 SHAPES = {"q_proj": (24, 20), "k_proj": (12, 20), "up_proj": (40, 20), "down_proj": (20, 40)}
 
@@ -48,6 +49,11 @@ def loud(member, seed):
         for name, pair in member.factors.items()
     }
     return Adapter(member.spec, factors)
+
+
+def make(name, parents, seed=0, **options):
+    """The child by the operator of that name."""
+    return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
 
 
 def dense(adapter, name):

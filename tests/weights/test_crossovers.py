@@ -2,17 +2,12 @@
 
 import pytest
 import torch
-from random_adapters import dense, random_adapter, relative_error, truncated
+from random_adapters import dense, make, random_adapter, relative_error, truncated
 
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.breeding import get_operator
 
 CONDITIONS = [1.0, 1e2, 1e4, 1e6]
 RANKS = [2, 3, 16, 20]
-
-
-def make(name, parents, seed=0, **options):
-    return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
 
 
 def pair_of(rank, condition=1.0, **options):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_adapters import dense, random_adapter, same
+from random_adapters import dense, make, random_adapter, same
 from refusals import refuses
 
 from azr_population.errors import UserError
@@ -16,10 +16,6 @@ from azr_population.weights.breeding import all_operators, get_operator
 NAMES = [operator.name for operator in all_operators()]
 FROM_DW = ["svd_structured", "component_masking", "svd_subspace", "extrapolative"]
 """Operators whose child's dW depends on the parents' dW only; for dare see test_crossovers."""
-
-
-def make(name, parents, seed=0, **options):
-    return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
 
 
 def test_the_papers_eight():

@@ -6,7 +6,7 @@ The corpus is made on the fly in a child process, so every document is new. A bu
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -35,15 +35,14 @@ SAMPLE = (
 """A base proves itself on this text when loaded; see `base_model.check_sample`."""
 
 
-@dataclass(frozen=True)
-class Phase:
-    """A part of the training, with a new optimizer and learning-rate schedule."""
+@dataclass(frozen=True, kw_only=True)
+class Phase(TrainingSchedule):
+    """A part of the training, with a new optimizer; `minutes` is its share of the build's."""
 
-    tokens: int
-    minutes: float
-    """Share of the build's minutes that it may take."""
-    learning_rate: float
-    strict: bool
+    warmup_steps: int = 200
+    rows: int = 32
+    length: int = 192
+    strict: bool = True
     tail: bool = False
     """Which documents: see `corpus.draw_groups`."""
 
@@ -56,16 +55,13 @@ class BuildRecipe:
     layers: int = 6
     heads: int = 4
     mlp: int = 384
-    rows: int = 32
-    length: int = 192
     phases: tuple[Phase, ...] = (
         Phase(tokens=36_500_000, minutes=0.77, learning_rate=3e-3, strict=False),
-        Phase(tokens=8_000_000, minutes=0.17, learning_rate=1.2e-3, strict=True),
-        Phase(tokens=2_500_000, minutes=0.06, learning_rate=1.2e-3, strict=True, tail=True),
+        Phase(tokens=8_000_000, minutes=0.17, learning_rate=1.2e-3),
+        Phase(tokens=2_500_000, minutes=0.06, learning_rate=1.2e-3, tail=True),
     )
     """First all kinds of programs; then a shorter phase with strictly valid proposals; then a short
     one that adds the long tail."""
-    warmup_steps: int = 200
     weight_decay: float = 0.05
     """Of matrices; biases and norms do not decay."""
     betas: tuple[float, float] = (0.9, 0.95)
@@ -135,14 +131,6 @@ def build(
     phases = []
     for number, phase in enumerate(recipe.phases):
         draw = partial(_documents, tokenizer, seed, recipe.chunk, phase)
-        schedule = TrainingSchedule(
-            minutes=minutes * phase.minutes,
-            tokens=phase.tokens,
-            learning_rate=phase.learning_rate,
-            warmup_steps=recipe.warmup_steps,
-            rows=recipe.rows,
-            length=recipe.length,
-        )
         decay = [
             {
                 "params": [p for p in model.parameters() if (p.ndim == 2) is matrices],
@@ -153,6 +141,7 @@ def build(
         optimizer = torch.optim.AdamW(decay, lr=0.0, betas=recipe.betas, fused=True)
         # No phase draws a program stream of another one.
         documents = made_ahead(draw, count(number * 10**6))
+        schedule = replace(phase, minutes=minutes * phase.minutes)
         progress = train(model, documents, optimizer, schedule)
         phases.append(asdict(progress))
         if progress.stopped_by:

@@ -9,8 +9,8 @@ two of the constructs; their compositions are for the eval.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from azr_population.bases.nano.grammar import (
     ARGUMENTS,
@@ -31,8 +31,7 @@ _EXPONENTS = {"propose": 0.3, "solve": 0.8}
 """A construct of rank r has weight r ** -exponent: values are rarer than programs."""
 
 
-@dataclass(frozen=True)
-class Construct:
+class Construct(NamedTuple):
     """An expression of type `gives` over a name {x} of type `takes`; {c} stands for a letter."""
 
     takes: str
@@ -40,22 +39,19 @@ class Construct:
     text: str
 
 
-CONSTRUCTS = tuple(
-    Construct(*fields)
-    for fields in (
-        (STR, STR, "''.join(c * 2 for c in {x})"),
-        (STR, STR, "{x}[::3]"),
-        (STR, STR, "{x}[1:3]"),
-        (STR, STR, "{x}[-1:] + {x}[:-1]"),
-        (LIST, LIST, "{x}[-2:]"),
-        (STR, STR, "{x}[1::2]"),
-        (LIST, LIST, "{x}[1:3]"),
-        (STR, STR, "{x}[1:-1]"),
-        (LIST, LIST, "{x}[1:-1]"),
-        (LIST, LIST, "{x}[::3]"),
-        (LIST, LIST, "{x}[1::2]"),
-        (STR, STR, "{x} * 3"),
-    )
+CONSTRUCTS = (
+    Construct(STR, STR, "''.join(c * 2 for c in {x})"),
+    Construct(STR, STR, "{x}[::3]"),
+    Construct(STR, STR, "{x}[1:3]"),
+    Construct(STR, STR, "{x}[-1:] + {x}[:-1]"),
+    Construct(LIST, LIST, "{x}[-2:]"),
+    Construct(STR, STR, "{x}[1::2]"),
+    Construct(LIST, LIST, "{x}[1:3]"),
+    Construct(STR, STR, "{x}[1:-1]"),
+    Construct(LIST, LIST, "{x}[1:-1]"),
+    Construct(LIST, LIST, "{x}[::3]"),
+    Construct(LIST, LIST, "{x}[1::2]"),
+    Construct(STR, STR, "{x} * 3"),
 )
 """From the most to the least frequent. Those that take more training come first, so that a student
 solves one in five to one in two of most of them at the start, by greedy decoding. Constructs that a

@@ -12,11 +12,10 @@ from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.base_model import load_tokenizer
 
 PHASES = (
-    Phase(tokens=28_000, minutes=0.8, learning_rate=1e-2, strict=False),
-    Phase(tokens=4_000, minutes=0.2, learning_rate=1e-3, strict=True),
+    Phase(tokens=28_000, minutes=0.8, learning_rate=1e-2, rows=8, warmup_steps=3, strict=False),
+    Phase(tokens=4_000, minutes=0.2, learning_rate=1e-3, rows=8, warmup_steps=3),
 )
-TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES,
-                   chunk=300, warmup_steps=3)  # fmt: skip
+TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, phases=PHASES, chunk=300)
 CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False}
 
 
@@ -55,9 +54,8 @@ def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):
 
 
 def test_a_seed_gives_the_same_weights(tmp_path):
-    phases = (Phase(tokens=1500, minutes=1.0, learning_rate=1e-2, strict=True),)
-    recipe = BuildRecipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
-                    chunk=100, warmup_steps=2)  # fmt: skip
+    phase = Phase(tokens=1500, minutes=1.0, learning_rate=1e-2, rows=2, warmup_steps=2)
+    recipe = BuildRecipe(hidden=16, layers=1, heads=2, mlp=16, phases=(phase,), chunk=100)
     weights = []
     for seed in (1, 1, 2):
         out = tmp_path / str(len(weights))

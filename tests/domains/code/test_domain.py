@@ -36,6 +36,7 @@ def refused(*parts, **options):
         ("def f(n):\n    return 7", ["5"], ("7",), "constant"),
         ("def f(n):\n    return n", ["5"], ("5",), "identity"),
         ("def f(a, b):\n    return b", ["1, 'x'"], ("'x'",), "identity"),
+        ("def f(a):\n    return a", ["[1,2]"], ("[1, 2]",), "identity"),
         ("def f(n):\n    return n * 2", ["5"], ("9" * 60,), "output_too_long"),
     ],
 )
@@ -43,13 +44,9 @@ def test_guessable_answers_are_refused_by_name(program, inputs, outputs, rule):
     assert verdict(program, inputs, outputs) == rule
 
 
-def test_a_sound_proposal_becomes_a_task():
+def test_a_sound_proposal_becomes_a_task_and_rules_can_be_switched_off():
     task = verdict("def f(n):\n    return n + 1", ["5"], ("6",))
-    assert isinstance(task, Task)
     assert (task.inputs, task.outputs) == (("5",), ("6",))
-
-
-def test_rules_can_be_switched_off():
     rules = TaskConfig(reject=[])
     assert isinstance(verdict("def f(n):\n    return n > 3", ["5"], ("True",), rules=rules), Task)
 
@@ -60,10 +57,6 @@ def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
     assert verdict(program, inputs, ("4", "4", "4"), type=TaskType.CODE_F) == "constant"
     assert isinstance(verdict(program, inputs, ("1", "2", "4"), type=TaskType.CODE_F), Task)
     assert verdict(program, inputs, ("1", "2", "3"), type=TaskType.CODE_F) == "identity"
-
-
-def test_an_answer_that_repeats_an_argument_written_otherwise_is_identity():
-    assert verdict("def f(a):\n    return a", ["[1,2]"], ("[1, 2]",)) == "identity"
 
 
 def test_refused_unexecuted():
@@ -145,14 +138,6 @@ def test_both_kinds_of_line(tmp_path):
 def test_a_broken_line_is_named(tmp_path, line, about):
     with refuses(about):
         Code().read_seeds(write(tmp_path / "seed.jsonl", IO, line))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with refuses("nowhere.jsonl"):
-        Code().read_seeds(tmp_path / "nowhere.jsonl")
-    (tmp_path / "latin.jsonl").write_bytes(b"\xe9")
-    with refuses("latin.jsonl"):
-        Code().read_seeds(tmp_path / "latin.jsonl")
 
 
 @pytest.mark.azr
