@@ -1,16 +1,73 @@
-"""The bank: every member's LoRA factors, stacked, in one frozen model."""
+"""The bank: every member's LoRA factors, stacked, in one frozen model.
+
+A batch is sorted by member, so it consists of one segment per member, with two products each. (One
+batched product over members, padded to the longest segment, was not faster in a step of the nano
+base.)
+"""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_misfit
-from azr_population.weights.routing import Route, Stack, add_update, route_of
+
+COPIED_TOKENS = 12
+"""Tokens per member from which a CPU uses a copy of float32 factors in the base's dtype: for fewer
+tokens products in float32 are faster than in bfloat16."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The factors of all P members for one layer: A[P, r, in] and B[P, out, r].
+
+    `pairs[p]` are the leaf parameters (A[p], B[p]) that share the stacks' storage.
+    """
+
+    A: Tensor
+    B: Tensor
+    pairs: tuple[tuple[nn.Parameter, nn.Parameter], ...]
+    copies: dict[torch.dtype, tuple[tuple[int, int], Tensor, Tensor]] = field(default_factory=dict)
+
+    def served(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """A and B in `dtype`: the stacks themselves, or a cached copy that is renewed after
+        changes.
+
+        Changes are detected by torch's version counters, which leaves and stacks share; a write
+        through `.data` is not detected.
+        """
+        if dtype == self.A.dtype:
+            return self.A, self.B
+        versions = (self.A._version, self.B._version)
+        copied, A, B = self.copies.get(dtype, (None, self.A, self.B))
+        if copied != versions:
+            A, B = self.A.to(dtype), self.B.to(dtype)
+            self.copies[dtype] = (versions, A, B)
+        return A, B
+
+
+class Route(NamedTuple):
+    """Which rows belong to which member: `counts[i]` rows to the member `present[i]`; and the dtype
+    in which factors are applied."""
+
+    dtype: torch.dtype
+    rows: int
+    present: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@lru_cache(maxsize=32)
+def _route_of(members: tuple[int, ...], dtype: torch.dtype) -> Route:
+    """The route of these members, ascending; cached, because decoding uses one for many tokens."""
+    tally = Counter(members)
+    return Route(dtype, len(members), tuple(tally), tuple(tally.values()))
 
 
 class Bank:
@@ -64,7 +121,7 @@ class Bank:
             stack.A.data, stack.B.data = place(stack.A.data), place(stack.B.data)
             for slot, (A, B) in enumerate(stack.pairs):
                 A.data, B.data = stack.A[slot], stack.B[slot]
-            stack.drop_copies()
+            stack.copies.clear()
 
     def init_member(self, slot: int, generator: torch.Generator) -> None:
         """PEFT's initialisation: A uniform in +-1/sqrt(in) (kaiming, a = sqrt 5), B zero.
@@ -96,8 +153,7 @@ class Bank:
         if not bare and (listed[0] < 0 or listed[-1] >= self.slots):
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
-        dtype = dtype or self.dtype
-        self._route = None if bare else route_of(tuple(listed), dtype)
+        self._route = None if bare else _route_of(tuple(listed), dtype or self.dtype)
         try:
             yield
         finally:
@@ -143,11 +199,76 @@ class Bank:
                 f"{name} got a batch of {x.shape[0]} rows while {route.rows} are routed"
             )
         rows = x.reshape(route.rows, -1, x.shape[-1])
-        rows = rows.to(route.dtype_for(rows, self.dtype))
+        few = x.device.type == "cpu" and max(route.counts) * rows.shape[1] < COPIED_TOKENS
+        rows = rows.to(self.dtype if few else route.dtype)
         # Without a view where possible: changing a view in place costs a copy in backward.
         total = output if output.dim() == 3 else output.reshape(route.rows, -1, output.shape[-1])
-        stack = self._stacks[name]
-        return add_update(total, rows, stack, route, self.spec.scaling).view(output.shape)
+        update = _with_update if torch.is_grad_enabled() else _add_segments
+        return update(total, rows, self._stacks[name], route, self.spec.scaling).view(output.shape)
+
+
+def _with_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
+    """output + scaling * B A x with the factors of each row's member, for learning; may change
+    `output` in place.
+
+    `x` is [rows, tokens, in] in the dtype of the product, `output` [rows, tokens, out] in any;
+    the result has `output`'s shape and dtype. A member's parameters enter the graph with its own
+    rows only, so no gradient can reach another member.
+    """
+    pairs = [[factor.to(x.dtype) for factor in stack.pairs[member]] for member in route.present]
+    # In float32 the update is added at the end: another order of summation changes digits.
+    if len(pairs) == 1 and output.is_contiguous() and x.dtype == output.dtype != torch.float32:
+        added: Tensor = _Added.apply(output, x, *pairs[0], scaling)
+        return added
+    segments = zip(pairs, x.split(route.counts), strict=True)
+    parts = [(rows @ A.t() * scaling) @ B.t() for (A, B), rows in segments]
+    update = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return (output + update).to(output.dtype)
+
+
+class _Added(torch.autograd.Function):
+    """output + scaling * B A x for one member, in place: the update is never stored separately, and
+    is rounded once, after the addition."""
+
+    @staticmethod
+    def forward(
+        context: Any, output: Tensor, x: Tensor, A: Tensor, B: Tensor, scaling: float
+    ) -> Tensor:
+        hidden = x.flatten(0, 1) @ A.t()
+        output.view(-1, output.shape[-1]).addmm_(hidden, B.t(), alpha=scaling)
+        context.mark_dirty(output)
+        context.save_for_backward(x, A, B, hidden)
+        context.scaling = scaling
+        return output
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, A, B, hidden = context.saved_tensors
+        by_output = gradients[0]
+        flat = by_output.reshape(-1, by_output.shape[-1])
+        by_hidden = flat @ (B * context.scaling)
+        by_x = (by_hidden @ A).view_as(x) if context.needs_input_grad[1] else None
+        by_A = by_hidden.t() @ x.flatten(0, 1)
+        by_B = flat.t() @ (hidden * context.scaling)
+        return by_output, by_x, by_A, by_B, None
+
+
+def _add_segments(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
+    """As `_with_update`, without gradients and in place, by `total` of the same or a narrower
+    dtype."""
+    total = total.contiguous()
+    A, B = stack.served(x.dtype)
+    flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
+    start = 0
+    for member, count in zip(route.present, route.counts, strict=True):
+        stop = start + count * x.shape[1]
+        hidden = flat_x[start:stop] @ A[member].t()
+        if total.dtype == hidden.dtype:
+            flat_total[start:stop].addmm_(hidden, B[member].t(), alpha=scaling)
+        else:
+            flat_total[start:stop].add_(hidden @ B[member].t(), alpha=scaling)
+        start = stop
+    return total
 
 
 def layer_shape(layer: nn.Module) -> tuple[int, int]:

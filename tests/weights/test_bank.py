@@ -8,7 +8,7 @@ from tiny_models import gpt2, qwen2
 from torch import nn
 from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
 
-from azr_population.weights import routing
+from azr_population.weights import bank as banks
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
@@ -187,7 +187,7 @@ def test_a_batch_of_another_size_is_refused():
 
 
 def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch):
-    monkeypatch.setattr(routing, "COPIED_TOKENS", 1)
+    monkeypatch.setattr(banks, "COPIED_TOKENS", 1)
     model = qwen2().to(torch.bfloat16)
     bank = bank_of(model)
     mix, ids = torch.tensor([0, 1, 1]), torch.arange(15).view(3, 5)
@@ -213,7 +213,7 @@ def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch):
 
 @pytest.mark.parametrize("tokens", [1, 10**6], ids=["copies", "masters"])
 def test_a_bfloat16_base_is_served_alike_in_every_way(monkeypatch, tokens):
-    monkeypatch.setattr(routing, "COPIED_TOKENS", tokens)
+    monkeypatch.setattr(banks, "COPIED_TOKENS", tokens)
     model = qwen2().to(torch.bfloat16)
     bank = bank_of(model)
     ids = torch.randint(0, 50, (6, 4), generator=torch.Generator().manual_seed(1))
@@ -244,11 +244,11 @@ def test_an_update_added_in_place_has_the_gradients_of_one_beside(make, monkeypa
             return (logits.detach(), *torch.autograd.grad(loss, bank.parameters_of(1)))
 
     in_place = learned()
-    monkeypatch.setattr(routing._Added, "apply", None)
+    monkeypatch.setattr(banks._Added, "apply", None)
     with pytest.raises(TypeError):
         learned()
     monkeypatch.setattr(
-        routing._Added,
+        banks._Added,
         "apply",
         lambda output, x, A, B, scaling: output + (x @ A.t() * scaling) @ B.t(),
     )
