@@ -1,12 +1,9 @@
-from random import Random
-
 import pytest
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
 from azr_population.domains.code_e.named_error import same_name
-from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee, RefereeSettings
 
@@ -96,29 +93,3 @@ def test_all_four_types_in_one_batch(referee):
     assert all(verdict.solved for verdicts in domain.grade(asked, referee) for verdict in verdicts)
     others = [proposals[0], proposals[2]]
     assert Code().judge(others, referee, RULES) == [tasks[0], tasks[2]]
-
-
-def test_drawn_tasks_are_tasks(referee):
-    domain, rng = find_domain("code_e"), Random(4)
-    tasks = [domain.draw("code_e", rng) for _ in range(25)]
-    proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
-    rules = TaskConfig(reject=[])
-    assert domain.judge(proposals, referee, rules) == tasks
-    names = {task.outputs[0] for task in tasks}
-    assert "NoError" in names and len(names) > 4
-
-
-@pytest.mark.parametrize("name", ["nano", "short", "chat"])
-def test_formats_read_what_they_write(name):
-    domain, rng = find_domain("code_e"), Random(5)
-    format = domain.format(name)
-    for _ in range(10):
-        task = domain.draw("code_e", rng)
-        read = format.parse_proposal("code_e", format.write_proposal(task))
-        assert read == ParsedProposal("code_e", task.program, task.inputs)
-        assert format.parse_answer("code_e", format.write_answer(task)) == task.outputs[0]
-        assert task.inputs[0] in format.solve_prompt(task)
-    other = Task("code_o", "def f(n):\n    return n + 1", ("1",), ("2",))
-    assert format.propose_prompt("code_o") == Code().format(name).propose_prompt("code_o")
-    assert format.solve_prompt(other) == Code().format(name).solve_prompt(other)
-    assert format.parse_answer("code_o", format.write_answer(other)) == "2"

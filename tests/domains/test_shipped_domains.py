@@ -1,0 +1,60 @@
+"""What holds for the domains that ship: their evals, their generators, their formats."""
+
+from random import Random
+
+import pytest
+
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.domain import Code
+from azr_population.domains.domain import is_held_out
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import ParsedProposal
+from azr_population.referee import Referee, RefereeSettings
+
+
+@pytest.fixture(scope="module", params=["code", "code_e", "puzzles"])
+def domain(request):
+    return find_domain(request.param)
+
+
+@pytest.fixture(scope="module")
+def tasks(domain):
+    return domain.eval_tasks(6, 1, domain.wanted(None))
+
+
+def test_the_eval_is_the_same_again_and_held_out(domain, tasks):
+    types = domain.wanted(None)
+    assert tasks == domain.eval_tasks(6, 1, types) != domain.eval_tasks(6, 2, types)
+    assert [task.type for task in tasks] == [type for type in types for _ in range(6)]
+    assert len(set(tasks)) == len(tasks) and all(is_held_out(task.program) for task in tasks)
+    copies = domain.held_out([task.program for task in tasks])
+    assert copies.is_copy(tasks[-1].program + "  # a comment")
+
+
+def test_drawn_tasks_are_valid_and_solved_by_their_answers(domain, tasks):
+    rng, added = Random(3), [type for type in domain.types if type not in Code.types]
+    drawn = [domain.draw(type, rng) for type in added for _ in range(12)]
+    assert not any(is_held_out(task.program) for task in drawn)
+    tasks = [*tasks, *drawn]
+    proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
+    asked = [(task, [domain.answer(task), "'?'"]) for task in tasks]
+    with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
+        assert domain.judge(proposals, referee, TaskConfig(reject=[])) == tasks
+        verdicts = domain.grade(asked, referee)
+    assert all([verdict.solved for verdict in pair] == [True, False] for pair in verdicts)
+
+
+def test_formats_read_what_they_write(domain, tasks):
+    for entry in domain.formats:
+        format = domain.format(entry.name)
+        for task in tasks:
+            proposal = format.parse_proposal(task.type, format.write_proposal(task))
+            assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
+            answer = format.parse_answer(task.type, format.write_answer(task))
+            assert answer == domain.answer(task)
+            assert format.gold_answer(task) in (None, answer)
+            assert format.propose_prompt(task.type, [task])
+            lengths = [format.max_new_tokens(task.type, phase) for phase in ("solve", "propose")]
+            assert 0 < lengths[0] <= lengths[1]
+        assert format.parse_proposal(tasks[0].type, "no block") is None
+        assert format.parse_answer(tasks[0].type, "") is None
