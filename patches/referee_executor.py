@@ -216,7 +216,7 @@ def _is_banned(source: str, modules: Sequence[str], statements: Sequence[str]) -
     """Whether the source imports a module with such a component in its dotted name, or has such a
     statement. It is a matter of taste in tasks, not of safety: text can hide anything. A source
     that does not parse is searched for the modules' names."""
-    tree = read_program(source).tree
+    tree = read_program(source)
     if tree is None:
         return any(re.search(rf"\b{re.escape(name)}\b", source) for name in modules)
     names: set[str] = set()

@@ -175,19 +175,16 @@ class Bank:
     def write(self, slot: int, adapter: Adapter) -> None:
         """Replaces the member's factors, bit for bit. Raises UserError, without any change: the
         adapter has another rank, alpha, layers, shapes or dtype."""
-        self._check_fits(adapter)
-        with torch.no_grad():
-            for name, stack in self._stacks.items():
-                A, B = stack.pairs[slot]
-                A.copy_(adapter.factors[name].A)
-                B.copy_(adapter.factors[name].B)
-
-    def _check_fits(self, adapter: Adapter) -> None:
         shapes = {name: Factors(*stack.pairs[0]) for name, stack in self._stacks.items()}
         refuse_misfit(adapter, Adapter(self.spec, shapes), "the adapter and this run's members")
         for name, pair in adapter.factors.items():
             if not pair.A.dtype == pair.B.dtype == self.dtype:
                 raise UserError(f"{name} is {pair.A.dtype} and {pair.B.dtype}, not {self.dtype}")
+        with torch.no_grad():
+            for name, stack in self._stacks.items():
+                A, B = stack.pairs[slot]
+                A.copy_(adapter.factors[name].A)
+                B.copy_(adapter.factors[name].B)
 
     def _add_update(self, name: str, layer: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
         route = self._route

@@ -13,9 +13,6 @@ LETTERS = "abcde"
 ARGUMENTS = {INT: "nmk", LIST: "ab", STR: "st"}
 _SLICES = ("1:", "1:", ":2", "2:", ":-1", ":3", "::2")
 
-Form = str | Callable[[], str]
-"""A text, or a function that draws one."""
-
 
 @dataclass
 class Scope:
@@ -56,8 +53,8 @@ class Expressions:
         low, high = (0, 10) if draw < 0.80 else (10, 21) if draw < 0.92 else (-9, 0)
         return self.rng.randrange(low, high)
 
-    def _pick(self, *forms: tuple[int, Form]) -> str:
-        """One of the forms, by weight."""
+    def _pick(self, *forms: tuple[int, str | Callable[[], str]]) -> str:
+        """One of the forms, by weight: a text, or a function that draws one."""
         weights, texts = zip(*forms, strict=True)
         form = self.rng.choices(texts, weights)[0]
         return form if isinstance(form, str) else form()

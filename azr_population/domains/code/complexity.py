@@ -41,7 +41,7 @@ def measures(program: str) -> Mapping[str, float]:
     operators and operands (Halstead, "Elements of Software Science", 1977); to radon only
     arithmetic, comparisons and logic are operators. It is missing where radon cannot count it.
     """
-    tree = read_program(program).tree
+    tree = read_program(program)
     if tree is None:
         return {}
     measured: dict[str, float] = {}
@@ -130,7 +130,7 @@ def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
 @lru_cache(maxsize=100_000)
 def _place_of(program: str) -> tuple[float, ...] | None:
     """The first eight descriptors, which depend on the program alone."""
-    tree, measured = read_program(program).tree, measures(program)
+    tree, measured = read_program(program), measures(program)
     if tree is None or not measured:
         return None
     counts = dict.fromkeys(GROUPS, 0)

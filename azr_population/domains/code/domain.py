@@ -246,7 +246,7 @@ class Code(ProgramDomain):
 
 def reads_a_parameter(program: str) -> bool:
     """Whether `f` reads any of its parameters."""
-    tree = read_program(program).tree
+    tree = read_program(program)
     body = tree.body if tree else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
     if not functions:

@@ -1,7 +1,7 @@
 """The one place that reads the source text of programs that models write. Nothing runs here.
 
 The trainer measures, compares and counts such programs in its own process, so no text may raise,
-hang or use up memory here: every reader is bounded, and returns a value or a reason.
+hang or use up memory here: every reader is bounded, and returns a value or None.
 """
 
 import ast
@@ -9,7 +9,6 @@ import cmath
 import warnings
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import NamedTuple
 
 MAX_CHARS = 20_000
 """Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
@@ -19,19 +18,12 @@ _UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErr
 4,300 digits, SystemError where it loses count of a deep nesting (3.11)."""
 
 
-class Source(NamedTuple):
-    """A parsed program. The tree is shared and must not be changed."""
-
-    tree: ast.Module | None
-    reason: str = ""
-    """`too_long`, `too_nested` or `syntax_error` if there is no tree."""
-
-
 @lru_cache(maxsize=64)
-def read_program(text: str) -> Source:
-    """The program's tree, or the reason why it has none."""
+def read_program(text: str) -> ast.Module | None:
+    """The program's tree, which is shared and must not be changed; None for what is too long or too
+    nested, or is not Python."""
     tree = _parse(text, "exec")
-    return Source(tree) if isinstance(tree, ast.Module) else Source(None, str(tree))
+    return tree if isinstance(tree, ast.Module) else None
 
 
 def arguments(text: str) -> list[ast.expr]:
@@ -76,7 +68,7 @@ def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | Non
     The nodes of the tree in preorder, with the lengths of their lists, so that equal fingerprints
     have equal trees. Nothing is written out: every tree that was parsed has one.
     """
-    tree = read_program(text).tree
+    tree = read_program(text)
     if tree is None:
         return None
     parts: list[Hashable] = []
@@ -97,16 +89,13 @@ def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | Non
     return tuple(parts)
 
 
-def _parse(text: str, mode: str) -> ast.AST | str:
-    """The tree, or the reason why there is none."""
+def _parse(text: str, mode: str) -> ast.AST | None:
     if len(text) > MAX_CHARS:
-        return "too_long"
+        return None
     try:
         with warnings.catch_warnings():
             # Programs written by a model are full of `is 1` and odd escapes.
             warnings.simplefilter("ignore")
             return ast.parse(text, mode=mode)
-    except (RecursionError, MemoryError, SystemError):
-        return "too_nested"
     except _UNREADABLE:
-        return "syntax_error"
+        return None

@@ -26,7 +26,7 @@ class CodeE(Code):
     def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
         if proposal.type != CODE_E:
             return super().refuse(proposal, rules)
-        if read_program(proposal.program).tree is None:
+        if read_program(proposal.program) is None:
             return Reason.SYNTAX_ERROR.value
         constant = not reads_a_parameter(proposal.program)
         return "constant" if constant and "constant" in self.rejected(rules) else ""

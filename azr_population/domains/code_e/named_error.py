@@ -46,7 +46,7 @@ not errors of the program."""
 def naming(program: str, imports: Sequence[str] = ()) -> str:
     """A program like this one that returns the name of what it raises, or `NoError`; one that does
     not parse as it is."""
-    tree = read_program(program).tree
+    tree = read_program(program)
     if tree is None:
         return program
     lines = program.split("\n")

@@ -61,7 +61,7 @@ class Puzzles(ProgramDomain):
         if not all(map(is_finite, proposal.inputs)):
             return NOT_FINITE
         # Alone, or its end could swallow or decorate our entry.
-        if read_program(proposal.program).tree is None:
+        if read_program(proposal.program) is None:
             return Reason.SYNTAX_ERROR.value
         return "" if defined_names(proposal.program) == {"sat"} else Reason.NO_FUNCTION.value
 
@@ -91,6 +91,6 @@ class Puzzles(ProgramDomain):
 def defined_names(program: str) -> set[str]:
     """Which of `sat` and `f` the program's top level defines; none if it does not parse. The one
     has to be there, and the other is our entry's."""
-    tree = read_program(program).tree
+    tree = read_program(program)
     functions = [node for node in (tree.body if tree else ()) if isinstance(node, ast.FunctionDef)]
     return {function.name for function in functions} & {"sat", "f"}

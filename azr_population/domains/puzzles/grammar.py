@@ -155,12 +155,8 @@ def candidates(program: str) -> list[str]:
     Small numbers and powers of ten, empty and shortest texts and collections, and every literal of
     the program, including the defaults of `sat`.
     """
-    return list(dict.fromkeys((*ALWAYS, *_written(program)[:MAX_WRITTEN])))
-
-
-def _written(program: str) -> list[str]:
-    """The literals in the text, as `repr` writes them."""
-    tree = read_program(program).tree
+    tree = read_program(program)
     nodes = ast.walk(tree) if tree else ()
     texts = (literal(node) for node in nodes if isinstance(node, _LITERALS))
-    return [text for text in texts if text is not None]
+    written = [text for text in texts if text is not None][:MAX_WRITTEN]
+    return list(dict.fromkeys((*ALWAYS, *written)))
