@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
-from azr_population.domains.code.domain import Code
-from azr_population.domains.code_e.domain import CodeE
+from azr_population.domains.code.domain import Code, CodeE
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.puzzles.domain import Puzzles

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from azr_population.domains.code.task_types import CODE_E
-from azr_population.domains.code_e.domain import exception_name
-from azr_population.domains.code_e.named_error import naming, same_name
+from azr_population.domains.code_e.named_error import exception_name, naming, same_name
 from azr_population.domains.puzzles.domain import ENTRY, UNSOLVED, defined_names
 from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.referee import Judgement, Question, Reason

@@ -1,9 +1,10 @@
-"""Code: AZR's three types of task. The referee runs every program, rules refuse guessable ones."""
+"""Code: AZR's types of task. The referee runs every program, rules refuse guessable ones."""
 
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import ClassVar
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -20,11 +21,13 @@ from azr_population.domains.code.source import (
     read_program,
 )
 from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
-from azr_population.domains.domain import Domain, Verdict
+from azr_population.domains.code_e.grammar import make
+from azr_population.domains.code_e.named_error import exception_name, naming, same_name
+from azr_population.domains.domain import Domain, Verdict, draw_task
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.errors import UserError, first_problem
 from azr_population.files import read_text
-from azr_population.referee import Execution, Program, Question, Referee
+from azr_population.referee import Execution, Program, Question, Reason, Referee
 
 _O, _I, _F = TaskType
 MIN_CODE_F_INPUTS = 4
@@ -83,7 +86,7 @@ class ProgramDomain(Domain):
     ) -> list[list[Verdict]]:
         """The referee compares values by running programs. An input with an infinite number is
         refused unexecuted."""
-        not_inputs = _O, _F, CODE_E
+        not_inputs = _O, _F
         finite = [
             [answer for answer in answers if task.type in not_inputs or is_finite(answer)]
             for task, answers in asked
@@ -161,7 +164,8 @@ class _SeedRow(BaseModel):
 
 
 class Code(ProgramDomain):
-    """Programs with input/output pairs: find the output, the input, or the program."""
+    """Programs with input/output pairs: find the output, the input, or the program; in `CodeE`
+    the exception, too."""
 
     types: ClassVar[Mapping[str, str]] = {
         str(_O): "find the output",
@@ -178,9 +182,16 @@ class Code(ProgramDomain):
             return "too_few_inputs"
         if proposal.type == _I and not all(map(is_finite, proposal.inputs)):
             return NOT_FINITE
+        if proposal.type == CODE_E:
+            if read_program(proposal.program) is None:
+                return Reason.SYNTAX_ERROR.value
+            if "constant" in self.rejected(rules) and not reads_a_parameter(proposal.program):
+                return "constant"
         return ""
 
     def program(self, proposal: ParsedProposal) -> Program:
+        if proposal.type == CODE_E:
+            return Program(naming(proposal.program, proposal.imports), proposal.inputs)
         literals = proposal.type != _O
         return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literals)
 
@@ -188,6 +199,9 @@ class Code(ProgramDomain):
         self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
     ) -> Task | str:
         outputs = execution.outputs
+        if proposal.type == CODE_E:
+            name = exception_name(outputs[0])
+            return Task(**vars(proposal), outputs=(name,)) if name else Reason.TAMPERED.value
         if any(len(output) > rules.max_output_chars for output in outputs):
             return "output_too_long"
         for name in self.rejected(rules):
@@ -201,8 +215,24 @@ class Code(ProgramDomain):
         pairs = task.inputs[first:], task.outputs[first:]
         return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
 
-    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+    def grade(
+        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+    ) -> list[list[Verdict]]:
+        """Names of exceptions are compared as AZR compares them; nothing runs for that."""
+        run = [question for question in asked if question[0].type != CODE_E]
+        graded = iter(super().grade(run, referee))
+        return [
+            [_compared(answer, task) for answer in answers] if task.type == CODE_E else next(graded)
+            for task, answers in asked
+        ]
+
+    def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         """See `Domain`, as the others."""
+        if type == CODE_E:
+            return draw_task(make, rng, held_out)
+        return super().draw(type, rng, held_out)
+
+    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
         from azr_population.bases.nano.eval_tasks import draw_eval_tasks
 
@@ -242,6 +272,17 @@ class Code(ProgramDomain):
 
     def call(self, input: str, output: str) -> str:
         return f"f({input}) -> {output}"
+
+
+class CodeE(Code):
+    """`code` and AZR's fourth type, whose output is the name of an exception."""
+
+    types: ClassVar[Mapping[str, str]] = {**Code.types, CODE_E: "find the exception"}
+
+
+def _compared(answer: str, task: Task) -> Verdict:
+    solved = same_name(answer, task.outputs[0])
+    return Verdict(solved, (Reason.SOLVED if solved else Reason.WRONG).value)
 
 
 def reads_a_parameter(program: str) -> bool:

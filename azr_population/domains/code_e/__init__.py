@@ -1,1 +1,1 @@
-"""AZR's three types of code task and its fourth: which exception does the program raise?"""
+"""AZR's fourth type of code task: which exception does the program raise?"""

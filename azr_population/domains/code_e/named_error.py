@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from azr_population.domains.code.source import read_program
 
+_MAX_NAME_CHARS = 200
 NO_ERROR = "NoError"
 """AZR's name for none."""
 
@@ -63,3 +64,12 @@ def naming(program: str, imports: Sequence[str] = ()) -> str:
 def same_name(answer: str, name: str) -> bool:
     """AZR's rule: the first word, up to a colon, in any case (`reward_managers.py`)."""
     return answer.split(" ")[0].split(":")[0].lower() == name.lower()
+
+
+def exception_name(output: str) -> str:
+    """The qualified name that `naming` gave out; '' where the program got at our entry."""
+    name = ast.literal_eval(output)
+    if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS:
+        return ""
+    parts = name.split(".")
+    return name if all(part == "<locals>" or part.isidentifier() for part in parts) else ""

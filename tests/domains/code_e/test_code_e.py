@@ -1,8 +1,7 @@
 import pytest
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.domain import Code
-from azr_population.domains.code_e.domain import CodeE
+from azr_population.domains.code.domain import Code, CodeE
 from azr_population.domains.code_e.named_error import same_name
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee, RefereeSettings

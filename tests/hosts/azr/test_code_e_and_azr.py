@@ -10,8 +10,7 @@ from fake_group import FakeGroup
 from test_judging import SAMPLES, proposals
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.domain import Code
-from azr_population.domains.code_e.domain import CodeE
+from azr_population.domains.code.domain import Code, CodeE
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee
