@@ -50,16 +50,13 @@ of `solved` Student's over tasks); means of `tokens` per proposal and of `MEASUR
 
 TARGETS: dict[str, Targets] = {
     "nano": {
-        "valid": {type: (0.80, 1.0) for type in TaskType},
-        "unique": {type: (0.90, 1.0) for type in TaskType},
+        "valid": dict.fromkeys(TaskType, (0.80, 1.0)),
+        "unique": dict.fromkeys(TaskType, (0.90, 1.0)),
         # The long tail is there to be solved seldom.
         "solved": {O: (0.30, 0.50), I: (0.20, 1.0), F: (0.10, 1.0)},
         "guess": {O: (0.0, 0.15)},
     },
-    "short": {
-        "valid": {O: (0.50, 1.0), I: (0.50, 1.0)},
-        "greedy": {O: (0.15, 1.0)},
-    },
+    "short": {"valid": dict.fromkeys((O, I), (0.50, 1.0)), "greedy": {O: (0.15, 1.0)}},
 }
 """Lowest and highest figure of an acceptable base, by its prompt format."""
 
@@ -200,13 +197,11 @@ def missed(figures: Mapping[TaskType, BaseFigures], targets: Targets) -> list[st
     """The targets that the figures miss, one line each."""
     lines = []
     for name, bounds in targets.items():
-        for type, (low, high) in bounds.items():
-            if type not in figures:
-                continue
-            if name not in figures[type]:
-                lines.append(f"{type} {name}: nothing was counted")
-            elif not low <= (mean := figures[type][name].mean) <= high:
-                lines.append(f"{type} {name} {mean:.1%}, target {low:.0%}-{high:.0%}")
+        for type in filter(figures.__contains__, bounds):
+            (low, high), figure = bounds[type], figures[type].get(name)
+            if figure is None or not low <= figure.mean <= high:
+                value = f"{figure.mean:.1%}" if figure else "not counted"
+                lines.append(f"{type} {name}: {value}, target {low:.0%}-{high:.0%}")
     return lines
 
 

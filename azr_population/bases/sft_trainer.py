@@ -10,7 +10,7 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -223,11 +223,12 @@ def made_ahead(function: Callable[[int], Iterable[T]], jobs: Iterable[int]) -> I
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(1, spawn, signal.signal, ignore)
     try:
-        ahead: Future[Iterable[T]] | None = None
-        for job in jobs:
-            made, ahead = ahead, pool.submit(function, job)
-            yield from made.result() if made else ()
-        yield from ahead.result() if ahead else ()
+        submitted = (pool.submit(function, job) for job in jobs)
+        current = next(submitted)
+        for ahead in submitted:
+            yield from current.result()
+            current = ahead
+        yield from current.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
