@@ -20,7 +20,6 @@ from azr_population.errors import UserError
 @click.option(
     "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="of the operator, repeatable"
 )
-@number("--rank", metavar="R", help="bring all parents to this rank and one alpha/rank first")
 @flag("--list", "show_list", help="the operators and their options")
 def evolve(show_list: bool, operator: str | None, out: str | None, **options: Any) -> None:
     """Make a child adapter from PEFT folders by a weight-space operator.
@@ -31,7 +30,7 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
 
     \b
       azr-population evolve --list
-      azr-population evolve dare_ties runs/a/members/student_0 runs/a/members/student_1 --out child
+      azr-population evolve dare runs/a/members/student_0 runs/a/members/student_1 --out child
     """
     from azr_population.weights.evolve_command import make_child, operator_list
 

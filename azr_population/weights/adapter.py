@@ -77,10 +77,7 @@ def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
     for field in ("rank", "alpha"):
         values = getattr(first.spec, field), getattr(second.spec, field)
         if values[0] != values[1]:
-            raise UserError(
-                f"{who} have {field} {values[0]:g} and {values[1]:g}; see evolve --rank, or "
-                "azr_population.weights.lowrank.convert"
-            )
+            raise UserError(f"{who} have {field} {values[0]:g} and {values[1]:g}, not the same")
     if first.factors.keys() != second.factors.keys():
         odd = min(first.factors.keys() ^ second.factors.keys())
         raise UserError(f"{who} adapt different layers: only one of them has {odd}")

@@ -1,17 +1,14 @@
 """A child from the PEFT folders of its parents: `azr-population evolve`."""
 
-import hashlib
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
 from azr_population.errors import UserError
 from azr_population.registry import trust
 from azr_population.weights.breeding import Operator, all_operators, breed, get_operator
-from azr_population.weights.lowrank import convert
-from azr_population.weights.peft_folder import WEIGHTS_FILE, load_adapter, read_config, save_adapter
+from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 
 def make_child(
@@ -20,14 +17,12 @@ def make_child(
     out: str,
     seed: int = 0,
     settings: Sequence[str] = (),
-    rank: int | None = None,
 ) -> str:
     """Writes the child's PEFT folder `out`; returns a one-line summary.
 
     `name` is an operator, or several joined by `+`; `parents` are PEFT folders, the better one
-    first; `seed` is that of the operator and of the conversion of all parents to `rank`; `settings`
-    are the operator's options, as `eps=0.1`. Raises UserError: an unknown operator or option, the
-    wrong number of parents, parents of different bases, or `out` exists.
+    first; `settings` are the operator's options, as `eps=0.1`. Raises UserError: an unknown
+    operator or option, the wrong number of parents, parents that do not fit, or `out` exists.
     """
     trust(name)
     operator = get_operator(name)
@@ -41,18 +36,13 @@ def make_child(
         raise UserError(f"the parents have different bases: {', '.join(sorted(bases))}")
     adapters = [load_adapter(folder) for folder in parents]
     generator = torch.Generator().manual_seed(seed)
-    if rank is not None:
-        alpha = adapters[0].spec.scaling * rank
-        adapters = [convert(adapter, rank, alpha, generator) for adapter in adapters]
     child, breeding = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
     facts: dict[str, object] = {
         "operator": name,
         "options": ", ".join(f"{k}={value:g}" for k, value in breeding.options.items()) or "none",
         "seed": seed,
     }
-    for number, folder in enumerate(parents, start=1):
-        digest = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
-        facts[f"parent {number}"] = f"{folder} (sha256 of its weights: {digest[:16]})"
+    facts |= {f"parent {number}": folder for number, folder in enumerate(parents, start=1)}
     save_adapter(child, out, bases.pop(), facts)
     spec = child.spec
     return (

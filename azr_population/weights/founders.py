@@ -52,8 +52,7 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
 def _refuse_rank(source: str, rank: int, highest: int) -> None:
     if rank > highest:
         raise UserError(
-            f"{source} has rank {rank}, this run's adapters {highest}; raise theirs to {rank}, or "
-            f"lower its rank with: azr-population evolve (--rank {highest})"
+            f"{source} has rank {rank}, this run's adapters {highest}; raise lora.rank to {rank}"
         )
 
 

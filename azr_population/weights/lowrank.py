@@ -62,22 +62,13 @@ def scaled(left: Tensor, right: Tensor, dtype: torch.dtype) -> Factors:
 
 
 def convert(adapter: Adapter, rank: int, alpha: float, generator: torch.Generator) -> Adapter:
-    """The adapter with another rank and alpha, and the same dW = alpha/rank B A if possible.
+    """The adapter with the same dW = alpha/rank B A at another alpha and no lower rank.
 
-    Another alpha: B is scaled, dW stays. A higher rank: A gets new rows from PEFT's initialisation
-    and B zero columns, so dW stays and the new components can be learned. A lower rank: the best
-    approximation of dW (Eckart-Young), with the singular values in B and orthogonal rows in A.
+    B is scaled for alpha. For the rank A gets new rows from PEFT's initialisation and B zero
+    columns, so the new components can be learned.
     """
     spec = LoraSpec(rank, alpha, adapter.spec.target_modules)
     ratio = adapter.spec.scaling / spec.scaling
-    if rank < adapter.spec.rank:
-        return Adapter(
-            spec,
-            {
-                name: decompose(pair.B * ratio, pair.A).factors(rank, pair.A.dtype)
-                for name, pair in adapter.factors.items()
-            },
-        )
     converted = {}
     for name, pair in adapter.factors.items():
         inputs = pair.A.shape[1]

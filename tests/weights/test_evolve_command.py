@@ -35,13 +35,6 @@ def test_a_child_is_the_one_that_breed_makes(folders):
         assert f"- {fact}" in readme
 
 
-def test_parents_of_other_rank_are_converted_when_asked(folders):
-    assert main(["layer_wise", "a", "c", "--out", "child"]) == 2
-    assert main(["layer_wise", "a", "c", "--out", "child", "--rank", "5"]) == 0
-    spec = load_adapter("child").spec
-    assert (spec.rank, spec.alpha) == (5, 10.0)
-
-
 @pytest.fixture
 def flawed(folders):
     """Besides, a parent that is cut short, one with a NaN, one of another base, and a folder."""
@@ -69,9 +62,8 @@ def flawed(folders):
         ("dare a b --out child --set p=half", "p=half"),
         ("dare a b --out child --set p", "--set p"),
         ("dares a b --out child", "operator=dares"),
-        ("svd_subspace a b --out child --rank 1", "rank"),
+        ("layer_wise a c --out child", "rank"),
         ("dare a b --out child --seed -1", "--seed"),
-        ("dare a b --out child --rank half", "--rank"),
         ("dare a b --out child --sed 1", "--sed"),
         ("layer_selective_gaussian nan --out child --set fraction=0", "q_proj"),
         ("layer_wise a nan --out child", "q_proj"),

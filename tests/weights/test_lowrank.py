@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from random_adapters import SHAPES, dense, random_adapter, relative_error, same, truncated
+from random_adapters import SHAPES, dense, random_adapter, relative_error, same
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.lowrank import convert, inner_products, mean_cosine
@@ -17,14 +17,13 @@ def update(adapter, name):
     return adapter.spec.scaling * dense(adapter, name)
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(4, 8.0), (4, 3.0), (7, 8.0), (7, 1.0), (2, 5.0)])
-def test_a_converted_update_is_the_best_there_is_of_that_rank(rank, alpha):
+@pytest.mark.parametrize(("rank", "alpha"), [(4, 8.0), (4, 3.0), (7, 8.0), (7, 1.0)])
+def test_a_converted_update_is_the_same(rank, alpha):
     adapter, converted = converted_to(rank, alpha)
     assert converted.spec == LoraSpec(rank, alpha, adapter.spec.target_modules)
     for name, pair in converted.factors.items():
         assert pair.A.shape[0] == rank
-        expected = truncated(update(adapter, name), rank)
-        assert relative_error(update(converted, name), expected) <= 1e-6
+        assert relative_error(update(converted, name), update(adapter, name)) <= 1e-6
     assert same(converted, adapter) == ((rank, alpha) == (4, 8.0))
 
 
