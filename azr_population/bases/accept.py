@@ -65,9 +65,6 @@ SHARES = ("valid", "unique", "solved", "greedy", "guess")
 `greedy` of the attempts at valid tasks, at temperature 1 and greedy; `guess`: valid tasks that
 share the most common answer."""
 
-_ROWS = 64
-"""Rows decoded at once: the logits of a large vocabulary take most of a step's memory."""
-
 
 def validate(
     path: str | None,
@@ -137,7 +134,7 @@ def accept(
         ("base",),
         LoraSpec(1, 1.0, ("all-linear",)),
         dtype="bfloat16" if prompts.chat else "float32",
-        rollout=RolloutSettings(rows=_ROWS),
+        rollout=RolloutSettings(rows=64),  # the logits take most of a step's memory
     )
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
     seeds = count(seed + 1)

