@@ -103,7 +103,7 @@ class Domain(ABC):
         """For each task the verdicts on these answers to it."""
 
     def answer(self, task: Task) -> str:
-        """An answer that solves the task; empty if there is none."""
+        """An answer that solves the task."""
         return task.outputs[0]
 
     def measure(self, program: str) -> dict[str, float]:

@@ -64,12 +64,15 @@ def write_repository(
     refuse_unplain(run.path, below=(run.members.name,))  # what a link leads to is not a member
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
+        for name in members:
+            source, target = run.member(name), place / name if len(members) > 1 else place
+            public = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
+            # Loaded with all checks and written anew: no file is copied.
+            save_adapter(load_adapter(source), target, public or "nano", _facts(run, name))
+            _set_header(target / "README.md", public, license)
         if len(members) == 1:
-            _write_member(place, run, members[0], base, license)
             _write_eval_results(run, members[0], place)
             return
-        for name in members:
-            _write_member(place / name, run, name, base, license)
         listed = "".join(f"- [{name}]({name})\n" for name in members)
         text = f"---\n---\n\nMembers of one population, a PEFT adapter each:\n\n{listed}"
         (place / "README.md").write_text(text, encoding="utf-8")
@@ -97,16 +100,6 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
             f"--repo {repo} cannot be pushed to {hub.endpoint}: {reason}{files}"
         ) from error
     return str(done.commit_url)
-
-
-def _write_member(
-    target: Path, run: RunDirectory, name: str, base: str | None, license: str | None
-) -> None:
-    """Loads the member as an adapter, with all checks, and writes it anew: no file is copied."""
-    source = run.member(name)
-    base = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
-    save_adapter(load_adapter(source), target, base or "nano", _facts(run, name))
-    _set_header(target / "README.md", base, license)
 
 
 def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:

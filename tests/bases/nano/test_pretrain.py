@@ -4,11 +4,8 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from azr_population.bases import sft_trainer
-from azr_population.bases.demonstrations import encode
 from azr_population.bases.nano.pretrain import BuildRecipe, Phase, build
 from azr_population.bases.nano.tokenizer import build_tokenizer
-from azr_population.domains.code.formats import NanoFormat
-from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.base_model import load_tokenizer
 
 PHASES = (
@@ -17,18 +14,6 @@ PHASES = (
 )
 TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, phases=PHASES, chunk=300)
 CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False}
-
-
-def test_a_solve_document_asks_each_question_in_its_own_branch():
-    tokenizer, program = build_tokenizer(), "def f(n):\n    return n + 1"
-    tasks = [Task(TaskType.CODE_O, program, (a,), (v,)) for a, v in (("1", "2"), ("8", "9"))]
-    document = encode(("solve", tasks), NanoFormat(), tokenizer)
-    words = tokenizer.convert_ids_to_tokens(document.ids)
-    weighed = [word for word, weight in zip(words, document.weights, strict=True) if weight]
-    assert weighed == ["2", "<eos>", "9", "<eos>"]
-    assert "".join(words) == f"<SO>{program}<in>1<out>2<eos><in>8<out>9<eos>"
-    assert document.branches == [0] * 8 + [1] * 5 + [2] * 5
-    assert document.positions == [*range(13), *range(8, 13)]
 
 
 @pytest.fixture(scope="module")
