@@ -198,7 +198,7 @@ def missed(figures: Mapping[TaskType, BaseFigures], targets: Targets) -> list[st
             (low, high), figure = bounds[type], figures[type].get(name)
             if figure is None or not low <= figure.mean <= high:
                 value = f"{figure.mean:.1%}" if figure else "not counted"
-                lines.append(f"{type} {name}: {value}, target {low:.0%}-{high:.0%}")
+                lines.append(f"{type} {name} {value}, target {low:.0%}-{high:.0%}")
     return lines
 
 

@@ -83,7 +83,7 @@ def test_missed_targets_are_named():
     figures[TaskType.CODE_O] = {name: figure for name, figure in row.items() if name != "greedy"}
     assert [line.split()[:2] for line in missed(figures, TARGETS["short"])] == [
         ["code_o", "valid"],
-        ["code_o", "greedy:"],
+        ["code_o", "greedy"],
     ]
 
 
