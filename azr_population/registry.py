@@ -14,10 +14,10 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -26,63 +26,39 @@ from azr_population.errors import UserError, did_you_mean, first_line
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Entry(Generic[F]):
-    """One strategy: its function, its name and its reference."""
-
-    name: str
-    function: F
-    reference: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options with their defaults: the parameters that have a default."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {p.name: p.default for p in parameters if p.default is not p.empty}
-
-    def refuse_unknown(self, key: str, names: Iterable[str]) -> None:
-        """Raises UserError if one of `names` (under the config's `key`) is not an option."""
-        for option in names:
-            if option not in self.options:
-                options = ", ".join(self.options) or "none"
-                raise UserError(
-                    f"{key}.{option}: {self.name} has no such option; it has: {options}",
-                    key=f"{key}.{option}",
-                )
-
-
-class Registry(Generic[F]):
-    """Strategies of one kind by name. `kind` is the config key that selects one. If entries are
+class Registry(dict[str, F]):
+    """Strategies of one kind by name. `kind` is the config key that selects one. If they are
     objects rather than functions, `of` is their class and `made_by` the decorator that makes
     them."""
 
     def __init__(self, kind: str, of: type | None = None, made_by: str = "") -> None:
+        super().__init__()
         self.kind = kind
         self._of = of
         self._made_by = made_by
-        self._entries: dict[str, Entry[F]] = {}
 
-    def register(self, name: str, reference: str) -> Callable[[F], F]:
-        """Decorator: files the function under `name` and returns it unchanged."""
+    def register(self, name: str, source: str) -> Callable[[F], F]:
+        """Decorator: files the function under `name` and returns it unchanged. `source` tells
+        readers of the code where the strategy comes from."""
 
         def file(function: F) -> F:
-            if name in self._entries:
+            if name in self:
                 raise ValueError(f"{self.kind}={name} is registered twice")
-            self._entries[name] = Entry(name, function, reference)
+            self[name] = function
             return function
 
         return file
 
-    def find(self, name: str) -> Entry[F]:
+    def find(self, name: str) -> F:
         """The strategy called `name`, or the one at the path `module.function`. Raises UserError:
         there is none; the message lists the valid names."""
         if isinstance(name, str) and "." in name:
-            return Entry(name, self._import(name), "a module of the user's")
+            return self._import(name)
         try:
-            return self._entries[name]
+            return self[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self._entries)
-            names = ", ".join(self._entries)
+            hint = did_you_mean(name, self)
+            names = ", ".join(self)
             raise UserError(
                 f"{self.kind}={name} is unknown{hint}; choose one of: {names}, or give the path of "
                 "yours: module.name",
@@ -123,11 +99,11 @@ class Registry(Generic[F]):
 
         return cast(F, call)
 
-    def __iter__(self) -> Iterator[Entry[F]]:
-        return iter(self._entries.values())
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
+def options_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """A strategy's options with their defaults: the parameters that have a default."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 _trusted: set[str] = set()

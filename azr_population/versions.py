@@ -1,4 +1,4 @@
-"""Which versions of which packages are here: what a run and its messages tell."""
+"""Versions of packages, and the environment that a run records."""
 
 import platform
 import subprocess
@@ -10,15 +10,14 @@ from azr_population.errors import UserError
 from azr_population.files import read_json
 
 PACKAGES = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
-"""What every run computes with."""
+"""Packages that every run records."""
 
 FORMAT = "0.3.0"
-"""The first version that wrote runs with today's configuration keys."""
+"""The first version whose runs have today's configuration keys."""
 
 
 def refuse_older_format(config_file: Path, settings: dict[str, Any]) -> None:
-    """Refuses the `config.yaml` of a run that a version before `FORMAT` wrote. Raises UserError:
-    naming that version."""
+    """Raises UserError, which names the version, if one before `FORMAT` wrote `config.yaml`."""
     population = settings.get("population")
     if "exam" not in settings and not (isinstance(population, dict) and "rows" in population):
         return
@@ -33,7 +32,7 @@ def refuse_older_format(config_file: Path, settings: dict[str, Any]) -> None:
 
 
 def installed(package: str) -> str | None:
-    """The version of an installed distribution, None where there is none of this name."""
+    """The version of an installed distribution; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -41,8 +40,8 @@ def installed(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this package is imported from, with `+changes` where tracked
-    files of it differ; None for an installed package."""
+    """The commit of the checkout that this package is imported from, with `+changes` if tracked
+    files differ from it; None for an installed package."""
     folder = Path(__file__).resolve().parent
 
     def git(*typed: str) -> str:
@@ -51,7 +50,7 @@ def commit() -> str | None:
 
     try:
         if not git("ls-files", Path(__file__).name):
-            return None  # some other checkout around an installed package
+            return None  # an installed package inside of another checkout
         changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
         return git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except OSError:
@@ -59,7 +58,7 @@ def commit() -> str | None:
 
 
 def environment(*more: str) -> dict[str, Any]:
-    """What a run's record tells of the machine and of versions: `PACKAGES` and `more`."""
+    """Python, machine, commit and the versions of `PACKAGES` and `more`: a run records them."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

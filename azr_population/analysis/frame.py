@@ -91,7 +91,7 @@ def read_seeds(folder: Path, arm: str = "") -> pd.DataFrame:
 
 def seed_folders(folder: Path) -> list[Path]:
     """The run directories `seed_<n>` in a folder, by number."""
-    paths = [path for path in folder.glob("seed_*") if (path / "config.yaml").is_file()]
+    paths = [path for path in folder.glob("seed_*") if RunDirectory(path).exists]
     return sorted(paths, key=lambda path: (_int(path.name.removeprefix("seed_")) or 0, path.name))
 
 

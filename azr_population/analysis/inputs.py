@@ -172,7 +172,7 @@ def _runs(path: Path) -> list[ComparedRun]:
         ]
     if not path.is_dir():
         raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
-    if (path / "config.yaml").is_file():
+    if RunDirectory(path).exists:
         return [_of_directory(path)]
     if not (seeds := seed_folders(path)):
         raise UserError(

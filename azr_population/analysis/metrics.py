@@ -36,7 +36,6 @@ SHARED = (
     _eval("eval/t0.4", "Held-out tasks, temperature 0.4"),
     _eval("eval/t1", "Held-out tasks, temperature 1"),
     _eval("eval/pass@8", "Held-out tasks, pass@8"),
-    _eval("eval/self_proposed", "Self-proposed tasks", "the untrained teacher's, every time"),
     Metric("solve_rate", "Solve rate", "attempts at valid tasks of the step", "solved",
            roles=SOLVERS, section="skill", **_LATE),
     Metric("valid_frac", "Valid proposals", "ran and passed the rules", **_PROPOSING, **_SHARE),
@@ -75,7 +74,7 @@ def metrics_for(domains: Iterable[Domain]) -> list[Metric]:
 @cache
 def all_metrics() -> dict[str, Metric]:
     """All metrics by name, with those of the domains that ship."""
-    domains = (find_domain(domain.name) for domain in DOMAINS)
+    domains = (find_domain(name) for name in DOMAINS)
     return {metric.name: metric for metric in metrics_for(domains)}
 
 

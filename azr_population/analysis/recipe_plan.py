@@ -89,7 +89,7 @@ class PlannedRun:
 
     @property
     def started(self) -> bool:
-        return (self.path / "config.yaml").is_file()
+        return self.directory.exists
 
     @property
     def finished(self) -> bool:

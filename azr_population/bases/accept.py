@@ -127,7 +127,7 @@ def accept(
         n: proposals per task type.
         attempts: answers per valid task at temperature 1, over which `solved` is the mean.
     """
-    prompts = FORMATS.find(format).function()
+    prompts = FORMATS.find(format)()
     # The engine of a run with one adapter that adds nothing: its factor B is zero.
     settings = EngineSettings(
         str(folder),

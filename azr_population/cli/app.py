@@ -1,4 +1,4 @@
-"""What all commands share: the group they belong to, exit codes, mistakes in one line."""
+"""What all commands share: their group, common options, exit codes, errors in one line."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from azr_population.registry import EVERYTHING, trust
 
 NAME = "azr-population"
 LONGEST_LINE = 2000
-"""Characters of an error message: a value that somebody typed may have millions."""
+"""Most characters of an error message: it may quote a value with millions."""
 HELP = {
     "theme": "default-slim",
     "max_width": 100,
@@ -56,7 +56,7 @@ overrides_argument = click.argument(
 
 
 class Commands(click.RichGroup):
-    """A group whose commands, mistyped, get a suggestion. click has this from 8.2.2 on."""
+    """A group that suggests a command for a mistyped one, as click does from 8.2.2 on."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -84,16 +84,16 @@ for group, commands in GROUPS.items():
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, 141
-    when the reader of its output went away (both as shells count signals)."""
+    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, or 141
+    if the reader of its output is gone (as in shells)."""
     if instruction := os.environ.get("_AZR_POPULATION_COMPLETE"):
         return shell_complete(app, {}, NAME, "_AZR_POPULATION_COMPLETE", instruction)
     try:
-        # Not `app.main`, which ends the process itself when the reader of its output went away.
+        # Not `app.main`, which ends the process itself if the reader of its output is gone.
         arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
         with app.make_context(NAME, arguments) as context:
             code = app.invoke(context) or 0
-        if sys.stdout:  # None where it was closed before we came
+        if sys.stdout:  # None if it was closed before the start
             sys.stdout.flush()
         return int(code)
     except Exit as end:
@@ -140,5 +140,5 @@ def _mistake(message: str) -> int:
 
 
 def _leave_output() -> None:
-    """The interpreter flushes what is left of the output when it ends, and there it would fail."""
+    """Discards the rest of the output, which the interpreter would fail to flush at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

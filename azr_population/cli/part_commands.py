@@ -1,14 +1,24 @@
-"""`evolve`, `referee`, `base`, `doctor`, `completion`: the parts that stand alone."""
+"""`export`, `push` share a run; `evolve`, `referee`, `base`, `doctor`, `completion` stand alone."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 from click.shell_completion import get_completion_class
 
-from azr_population.cli.app import NAME, Commands, app, flag, number, out_option, seed_option
+from azr_population.cli.app import (
+    NAME,
+    Commands,
+    app,
+    flag,
+    number,
+    only_one,
+    out_option,
+    run_argument,
+    seed_option,
+)
 from azr_population.errors import UserError
 
 
@@ -193,3 +203,55 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     print(kind(app, {}, NAME, "_AZR_POPULATION_COMPLETE").source())
+
+
+@app.command()
+@run_argument
+@click.option(
+    "--to",
+    "format",
+    required=True,
+    type=click.Choice(["csv", "jsonl", "verifiers"]),
+    help="the format",
+)
+@out_option(required=True, metavar="FOLDER", help="a new folder")
+def export(path: str, format: str, out: Path) -> None:
+    """Write a run's tasks and figures as a data set, tables or a taskset.
+
+    \b
+      azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
+      azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
+      azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
+    """
+    from azr_population.sharing.export import export
+
+    export(path, format, out)
+
+
+@app.command()
+@run_argument
+@click.argument("members", nargs=-1, required=True, metavar="MEMBER...", help="e.g. teacher_0")
+@click.option("--repo", metavar="OWNER/NAME", help="repository, created if needed")
+@out_option(metavar="FOLDER", help="write the folder here, push nothing")
+@click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
+@click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
+@flag("--private", help="make a new repository private")
+def push(path: str, members: Sequence[str], **options: Any) -> None:
+    """Push members to the Hugging Face Hub, with their cards.
+
+    Members become PEFT repositories; their cards have base, lineage, rating, eval and licence.
+
+    \b
+      azr-population push runs/mine teacher_0 --repo me/my-teacher --license apache-2.0
+      azr-population push runs/mine student_0 student_1 --repo me/my-students --base Qwen/Qwen3-4B
+      azr-population push runs/mine teacher_0 --out teacher     no network: what would be pushed
+
+    Several members are in a folder each. The token is the Hub's own (hf auth login, or HF_TOKEN);
+    HF_ENDPOINT names another hub.
+    """
+    from azr_population.sharing.push import push
+
+    only_one(repo=options["repo"], out=options["out"])
+    if options["repo"] is None and options["out"] is None:
+        raise UserError("say where to push: --repo OWNER/NAME, or --out FOLDER for no network")
+    push(path, members, **options)

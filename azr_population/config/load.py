@@ -25,12 +25,11 @@ OPERATORS, OPTIONS = "evolution.operators.", "evolution.options."
 ENTRIES = (
     OPERATORS,
     OPTIONS,
-    "evolution.selection_options.",
     "evolution.hyperparameters.",
     "matchmaking.options.",
     "engine.vllm.",
 )
-"""Beginnings of keys that the schema leaves open: entries of its dictionaries."""
+"""Prefixes of keys that are entries of the schema's dictionaries, so any name may follow."""
 
 
 ConfigStore.instance().store(name="schema", node=Config().model_dump())
@@ -57,14 +56,13 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def load_fork(overrides: Sequence[str]) -> Config:
-    """As `load_config`, but where `run.init_from=RUN@STEP` is among the overrides they change the
-    settings of that run. The folder is not taken over."""
+    """As `load_config`, but with `run.init_from=RUN@STEP` the overrides change the settings of that
+    run, whose `run.dir` is not taken over."""
     forks = [text.partition("=")[2] for text in overrides if text.startswith("run.init_from=")]
     parent = Path(forks[-1].strip("'\"").rpartition("@")[0]) if forks else Path()
     if not forks or not (parent / "config.yaml").is_file():
-        return load_config(overrides)  # whoever opens the fork says what is wrong with it
-    folder = "run.dir=''"
-    return config_from_file(parent / "config.yaml", (folder, "run.resume=false", *overrides))
+        return load_config(overrides)  # opening the fork reports what is wrong
+    return config_from_file(parent / "config.yaml", ("run.dir=''", *overrides))
 
 
 def to_yaml(config: Config) -> str:
@@ -73,8 +71,8 @@ def to_yaml(config: Config) -> str:
 
 
 def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Choices of groups, such as `population=2t2s`, and fields as nested mappings. The pluses that
-    AZR's command needs mean nothing.
+    """Choices of groups, such as `population=2t2s`, and fields as nested mappings. Leading pluses,
+    which AZR's command needs, are ignored.
 
     Raises UserError: an override is not in the form KEY=VALUE, the schema lacks its key, a group
     has no such choice, or there are several values.
@@ -141,8 +139,8 @@ def _keys_of(group: str) -> list[str]:
 
 
 def _values_only(path: Path) -> dict[str, Any]:
-    """A stored configuration, which holds values only: whoever sent it could otherwise have it
-    read the environment or run a resolver."""
+    """A stored configuration. Raises UserError if it has an interpolation: a file from a stranger
+    could read the environment or run a resolver."""
     settings = read_yaml(path)
     refuse_older_format(path, settings)
     for key, value in flat(settings).items():

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PositiveFloat,
     ValidationError,
     field_validator,
     model_validator,
@@ -25,7 +26,7 @@ from typing_extensions import Self
 
 from azr_population.errors import UserError
 
-COMPARING = ("rloo", "positive_only", "positive_only_weighted")
+COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
 
 Evolving = Literal["lr", "weight_decay", "temperature"]
@@ -99,7 +100,7 @@ def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
         first = f", such as {inside[0]}" if inside else ""
         text = f"{key} is a section and takes no value; set a field of it{first}"
         return UserError(text, key=key)
-    message = error["msg"].removeprefix("Input ")
+    message = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)
 
 
@@ -182,8 +183,7 @@ class PopulationConfig(MembersConfig):
     student_advantage: str = "batch"
     """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
     as in AZR). The other attempts at its task: `rloo`, `positive_only` (trains on right answers
-    only), `positive_only_weighted` (the same, weighted more if few are right). Or a function of
-    yours."""
+    only). Or a function of yours."""
     replay_fraction: float = Field(default=0.0, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
     of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's."""
@@ -214,9 +214,9 @@ class PopulationConfig(MembersConfig):
 class HyperparameterConfig(Section):
     """How one hyperparameter of the members evolves (PBT, Jaderberg et al. 2017)."""
 
-    init: list[float]
+    init: list[PositiveFloat] = Field(min_length=2, max_length=2)
     """[low, high]: founders draw log-uniformly between them."""
-    perturb: list[float] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
+    perturb: list[PositiveFloat] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
     """A child's value is its first parent's times one of these."""
     resample: float = Field(default=0.25, ge=0, le=1)
     """Chance that a child draws anew like a founder instead (as in Ray Tune)."""
@@ -225,18 +225,11 @@ class HyperparameterConfig(Section):
     roles: list[Literal["teacher", "student"]] = ["student"]
     """Roles with this hyperparameter; other members keep the run's value."""
 
-    @field_validator("init", "perturb")
-    @classmethod
-    def _be_positive(cls, value: list[float]) -> list[float]:
-        if not all(number > 0 for number in value):
-            raise ValueError("should be above 0")
-        return value
-
     @field_validator("init")
     @classmethod
     def _hold_a_range(cls, value: list[float]) -> list[float]:
-        if len(value) != 2 or value[0] > value[1]:
-            raise ValueError("should be two numbers, the lower one first")
+        if value[0] > value[1]:
+            raise ValueError("should have the lower number first")
         return value
 
 
@@ -254,7 +247,7 @@ class EvolutionConfig(Section):
     would make it the next victim. With a long grace period every member is a protected newborn; the
     run warns of that."""
     fitness: str = "conservative_rating"
-    """conservative_rating (mu - 3 sigma), mu, mean_reward, constant; in local runs also
+    """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours; in local runs also
     validation_eval (held-out tasks that are not reported)."""
     validation_seed: int = Field(default=3011, ge=0)
     """Seed of the tasks of `validation_eval`, which exclude those of the reported eval."""
@@ -263,8 +256,6 @@ class EvolutionConfig(Section):
     were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""
     selection: str = "truncation"
     replacement: str = "worst"
-    selection_options: dict[str, float] = Field(default_factory=dict)
-    """Options of the selection: `top` (truncation)."""
     child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
     """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
@@ -286,7 +277,7 @@ class MatchmakingConfig(Section):
 
     weighting: str = "balanced"
     options: dict[str, float] = Field(default_factory=dict)
-    """Options of the weighting, such as `k` of `hard`."""
+    """Options of a weighting of yours."""
     invalid_counts_as_loss: bool = True
     """Whether an invalid proposal counts as a lost game of its teacher."""
     draw_probability: float = Field(default=0.1, ge=0, lt=1)
@@ -438,10 +429,6 @@ class EvalConfig(Section):
     final_samples: int = Field(default=0, ge=0, le=1000)
     """The same after the first and the last step, for the gain of the run; 0: `samples`."""
     seed: int = Field(default=1121, ge=0)
-    self_proposed_tasks: int = Field(default=0, ge=0, le=2000, json_schema_extra=TRAINING)
-    """Tasks of a second, greedy eval, proposed by the teacher before step 1 and stored in
-    `self_proposed_eval.jsonl`; 0: none. It affects training: proposals that copy these programs are
-    refused."""
 
 
 class LoggerConfig(Section):
@@ -450,13 +437,8 @@ class LoggerConfig(Section):
     names: list[str] = Field(default_factory=list)
     """Any of tensorboard, wandb, trackio, and classes of yours: `module.Class`."""
     project: str = "azr-population"
-    """For Weights & Biases and trackio, like the fields below."""
-    entity: str | None = None
-    group: str | None = None
-    """Empty: the population's name, so that seeds of an arm are one group."""
-    run_name: str | None = None
-    mode: Literal["online", "offline", "disabled"] | None = None
-    """Empty leaves it to WANDB_MODE."""
+    """Of Weights & Biases and trackio, whose environment variables (WANDB_ENTITY, WANDB_MODE) set
+    the rest."""
 
 
 class RunConfig(Section):
@@ -482,7 +464,6 @@ class RunConfig(Section):
     console: str = "auto"
     """The console: auto (tables in a terminal, lines elsewhere), live, plain, lines, or a class of
     yours: `module.Class`."""
-    resume: bool = False
     init_from: str | None = Field(default=None, json_schema_extra=TRAINING)
     """RUN@STEP: start from a checkpoint of another run (`permanent_checkpoint_every`) with this
     configuration. Members, optimizers, ratings, lineage and buffer are the checkpoint's, and the

@@ -159,7 +159,7 @@ class Domain(ABC):
 
     def format(self, name: str) -> Format:
         """The format that `base.prompt_format` names. Raises UserError."""
-        return self.formats.find(name).function()
+        return self.formats.find(name)()
 
     def wanted(self, types: Sequence[str] | None) -> list[str]:
         """The types that `task.types` names; None: all. Raises UserError."""

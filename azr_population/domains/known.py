@@ -20,7 +20,7 @@ DOMAINS.register("puzzles", "find x for which sat(x) is True")(Puzzles)
 @lru_cache(maxsize=64)
 def find_domain(name: str) -> Domain:
     """The domain of that name, or the class at the path `module.Class`. Raises UserError."""
-    domain = DOMAINS.find(name).function()
+    domain = DOMAINS.find(name)()
     if not isinstance(domain, Domain):
         raise UserError(
             f"task.domain={name} is not a domain; give a subclass of "

@@ -209,7 +209,7 @@ def check_engine(name: str, workers: int) -> None:
 
 def check_rollout(name: str, rank: int) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`."""
-    ROLLOUTS.find(name).function().check(rank)
+    ROLLOUTS.find(name)().check(rank)
 
 
 def check_learner(config: ComputeConfig) -> None:
@@ -223,7 +223,7 @@ def check_base_placement(
 ) -> None:
     """Refuses a base that is shared out, offloaded or quantised where nothing computes with it,
     with a `UserError`."""
-    own_weights = ROLLOUTS.find(rollout.name).function.own_weights
+    own_weights = ROLLOUTS.find(rollout.name).own_weights
     needs_weights = {"shard_base": config.shard_base, "offload": config.offload}
     for key in (key for key, needed in needs_weights.items() if needed and not own_weights):
         raise UserError(

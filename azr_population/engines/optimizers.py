@@ -16,7 +16,7 @@ OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(to
 def moments(name: str) -> tuple[str, int]:
     """The optimizer's class name, and how many tensors of its parameter's size it keeps: 2 for
     AdamW. Counted in one step."""
-    kind = OPTIMIZERS.find(name).function
+    kind = OPTIMIZERS.find(name)
     parameter = nn.Parameter(torch.zeros(2))
     parameter.grad = torch.zeros(2)
     optimizer = kind([parameter], lr=0.0, weight_decay=0.0)

@@ -43,7 +43,7 @@ class RolloutSettings:
     @property
     def kind(self) -> RolloutKind:
         """Of the name. Raises UserError when there is none."""
-        return ROLLOUTS.find(self.name).function()
+        return ROLLOUTS.find(self.name)()
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,8 @@ class TorchLearner:
         self._products = next(model.parameters()).dtype if on_gpu else bank.dtype
         if self.config.lora_dtype:
             self._products = getattr(torch, self.config.lora_dtype)
-        self._optimizer = OPTIMIZERS.find(self.config.optimizer).function
-        self._policy_loss = POLICY_LOSSES.find(self.config.policy_loss).function
+        self._optimizer = OPTIMIZERS.find(self.config.optimizer)
+        self._policy_loss = POLICY_LOSSES.find(self.config.policy_loss)
         self._importance_cap = self.config.importance_sampling_cap or 0.0
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model

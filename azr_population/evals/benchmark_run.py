@@ -19,6 +19,7 @@ from azr_population.evals.targets import BASE, EvalTarget, find_targets
 from azr_population.evals.tasks import TASKS
 from azr_population.files import write_atomically
 from azr_population.registry import trust
+from azr_population.runs import RunDirectory
 
 MEMBERS = ("all", "teachers", "students")
 """Which members of a run: the single agent counts as teacher and as student."""
@@ -112,7 +113,7 @@ def _place(path: Path) -> tuple[str, Path]:
     """What a target is called in the table, and the folder of its figures and logs."""
     parts = path.resolve().parts
     label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
-    is_run = (path / "config.yaml").is_file()
+    is_run = RunDirectory(path).exists
     return label, path / "evaluation" if is_run else Path("evaluations") / label
 
 

@@ -16,6 +16,7 @@ from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
+from azr_population.runs.directory import member_folders
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.lowrank import convert
 from azr_population.weights.model_card import NANO
@@ -60,10 +61,10 @@ def find_targets(name: str | Path, base: Path | None = None) -> list[EvalTarget]
     if str(name) in (BASE, "nano") and not path.exists():
         path = base or Path(nano_base_path())
     RunDirectory(path).refuse_results_only()
-    if (path / "config.yaml").is_file():
+    if RunDirectory(path).exists:
         return _of_run(path, base)
-    if (path.parent / "config.yaml").is_file():
-        run = RunDirectory(path.parent)
+    run = RunDirectory(path.parent)
+    if run.exists:
         if path.name == BASE:
             return _of_run(path.parent, base)[:1]
         if not run.member(path.name).is_dir():
@@ -82,7 +83,7 @@ def find_targets(name: str | Path, base: Path | None = None) -> list[EvalTarget]
 
 def _of_run(path: Path, base: Path | None) -> list[EvalTarget]:
     run = RunDirectory(path)
-    folders = [folder for folder in sorted(run.members.glob("*_*")) if folder.is_dir()]
+    folders = member_folders(run.members)
     if not folders:
         raise UserError(f"{path} has no members in {run.members}; resume it to save them")
     used = _base_of(folders[0], base)

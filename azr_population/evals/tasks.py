@@ -174,5 +174,5 @@ def _domain_task(name: str) -> Any:
 
 TASKS = {name: _benchmark_task(name) for name in BENCHMARKS}
 """The benchmarks' tasks by name."""
-DOMAIN_TASKS = {entry.name: _domain_task(entry.name) for entry in DOMAINS}
+DOMAIN_TASKS = {name: _domain_task(name) for name in DOMAINS}
 """The domains' held-out tasks by name."""

@@ -78,14 +78,14 @@ class _Tracker:
         self._population = population["name"]
         self._options: dict[str, Any] = {
             "project": settings.project,
-            "group": settings.group or self._population,
+            "group": self._population,  # so that seeds of an arm are one group
             "config": config,
             "resume": "allow",
         }
-        self._run = self._open(settings, directory)
+        self._run = self._open(directory)
         self._store(self._state["step"])
 
-    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
+    def _open(self, directory: RunDirectory) -> Any:
         raise NotImplementedError
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
@@ -103,22 +103,19 @@ class _Tracker:
 
 @LOGGERS.register("wandb", "https://docs.wandb.ai")
 class WandbLogger(_Tracker):
-    """A Weights & Biases run, online or offline by `logger.mode` or WANDB_MODE, with its files in
-    `<run>/wandb`."""
+    """A Weights & Biases run, with its files in `<run>/wandb`."""
 
     def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
         super().__init__("wandb", settings, directory)
 
-    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
+    def _open(self, directory: RunDirectory) -> Any:
         import wandb
 
         return wandb.init(
             **self._options,
             dir=str(directory.path),
             id=self._state["id"],
-            entity=settings.entity,
-            name=settings.run_name or f"{self._population} seed {self._seed}",
-            mode=settings.mode or None,
+            name=f"{self._population} seed {self._seed}",
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )
 
@@ -130,13 +127,13 @@ class TrackioLogger(_Tracker):
     def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
         super().__init__("trackio", settings, directory)
 
-    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
+    def _open(self, directory: RunDirectory) -> Any:
         import trackio
 
         # trackio goes by the name alone, so that it has to be another one for every run.
         name = f"{self._population}-seed-{self._seed}-{self._state['id']}"
         quiet: dict[str, Any] = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
-        return trackio.init(name=settings.run_name or name, **self._options, **quiet)
+        return trackio.init(name=name, **self._options, **quiet)
 
 
 class Loggers:
@@ -190,7 +187,7 @@ def open_loggers(
     opened: dict[str, Logger] = {}
     for name in dict.fromkeys(settings.names):
         try:
-            opened[name] = LOGGERS.find(name).function(settings, directory, step)
+            opened[name] = LOGGERS.find(name)(settings, directory, step)
         except Exception as error:  # as in `Loggers`
             note(_failure(name, error))
     return Loggers(opened, note)

@@ -10,13 +10,12 @@ from azr_population.config.schema import Config
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.files import check_name
 from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
 from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
-from azr_population.runs.directory import steps
+from azr_population.runs.directory import member_folders, steps
 from azr_population.runs.records import last_step, lines_of, metrics_of_members, number, role_of
 from azr_population.weights.peft_folder import load_adapter
 
@@ -78,8 +77,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
     members = [
         _stored(run, step, folder)
         for step, place in sorted(places.items())
-        for folder in sorted(place.glob("*_*"))
-        if folder.is_dir() and not folder.name.startswith(".")
+        for folder in member_folders(place)
     ]
     if not members:
         raise UserError(f"{run.path} has no members in {run.members}; resume it to save them")
@@ -87,7 +85,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
 
 
 def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
-    name = check_name(folder.name)
+    name = folder.name
     line = next((line for line in lines_of(run) if line["step"] == step), {})
     figures = metrics_of_members(line).get(name, {})
     mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))

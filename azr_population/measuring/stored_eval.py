@@ -45,7 +45,7 @@ def evaluate_stored(
 
         def evaluate(member: Member, step: int) -> Scores:
             begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
-            return held_out.evaluate(tools, [member], config.seed, step).scores[member.name]
+            return held_out.evaluate(tools, [member], config.seed, step).scores[0]
 
         base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
         rows = [_row(None, base, None)]

@@ -20,7 +20,7 @@ BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] 
 `population.advantage` then normalises, except those of `RAW`. None marks an attempt that teaches
 nothing; None in place of the list marks all of them."""
 
-RAW = ("positive_only", "positive_only_weighted")
+RAW = ("positive_only",)
 """Baselines whose values already are advantages. Normalising them would push down half of the right
 answers."""
 
@@ -78,23 +78,10 @@ def rloo(rewards: Sequence[float]) -> Sequence[float] | None:
     "positive_only", "ours: right answers only, all alike; expert iteration by the step"
 )
 def positive_only(rewards: Sequence[float]) -> list[float | None]:
-    """1 for right answers; None for all if the rewards are equal."""
-    return [None if value is None else 1.0 for value in _of_right(rewards)]
-
-
-@BASELINES.register(
-    "positive_only_weighted", "ours: RLOO of right answers alone, which count more where few are"
-)
-def positive_only_weighted(rewards: Sequence[float]) -> list[float | None]:
-    """`leave_one_out` for right answers; None for all if the rewards are equal."""
-    return _of_right(rewards)
-
-
-def _of_right(rewards: Sequence[float]) -> list[float | None]:
-    """The rewards of right answers. A wrong answer is never reinforced, even if it beats unparsable
-    ones."""
+    """1 for right answers that beat another attempt. A wrong answer is never reinforced, even if it
+    beats unparsable ones."""
     return [
-        value if reward > 0 and value > _FLAT else None
+        1.0 if reward > 0 and value > _FLAT else None
         for reward, value in zip(rewards, leave_one_out(rewards), strict=True)
     ]
 

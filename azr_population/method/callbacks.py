@@ -17,11 +17,11 @@ from azr_population.config.schema import EvalConfig
 from azr_population.method.held_out_eval import HeldOutEval, reliability
 from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
-from azr_population.method.proposals import BufferAttempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
-from azr_population.runs.run_warnings import find_warnings, mend_of
+from azr_population.runs.run_warnings import find_warnings, suggested_fix
 from azr_population.weights.lowrank import mean_cosine
 
 _running: list[str] = []
@@ -66,7 +66,7 @@ class Callback:
         """After proposing, before any completion is verified."""
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         """After the update, before ratings change and members are replaced."""
 
@@ -76,29 +76,11 @@ class Callback:
         """At the end of the step; may add to the records."""
 
 
-class Callbacks:
-    """Calls all callbacks in turn and times them; the methods are those of `Callback`."""
-
-    def __init__(
-        self, callbacks: Sequence[Callback], population: Population, clock: PhaseClock
-    ) -> None:
-        self._callbacks = callbacks
-        self._population = population
-        self._clock = clock
-
-    def proposed(self, rows: list[Proposal]) -> None:
-        self._call("proposed", rows)
-
-    def updated(self, rows: Sequence[Proposal], practice: Sequence[BufferAttempt] = ()) -> None:
-        self._call("updated", rows, practice)
-
-    def recorded(self, rows: Sequence[Proposal], records: StepRecords) -> None:
-        self._call("recorded", rows, records)
-
-    def _call(self, method: str, *arguments: Any) -> None:
-        for callback in self._callbacks:
-            with self._clock(callback.phase):
-                getattr(callback, method)(self._population, *arguments)
+def call(callbacks: Sequence[Callback], hook: str, clock: PhaseClock, *arguments: Any) -> None:
+    """Calls one hook of all callbacks in turn; the clock times each under its own phase."""
+    for callback in callbacks:
+        with clock(callback.phase):
+            getattr(callback, hook)(*arguments)
 
 
 @dataclass
@@ -112,7 +94,6 @@ class EvalCallback(Callback):
     last: int
     seed: int
     """The run's."""
-    self_proposed: HeldOutEval | None = None
     phase = "eval"
 
     def recorded(
@@ -128,13 +109,8 @@ class EvalCallback(Callback):
         students = population.roster.students
         samples = self.config.final_samples if first_or_last else 0
         result = self.held_out.evaluate(self.context, students, self.seed, step, samples)
-        records.metrics |= result.metrics(students)
-        records.evals += result.records(step, students)
-        if self.self_proposed:
-            scores = [self.self_proposed.greedy(self.context, student) for student in students]
-            records.metrics["eval/self_proposed"] = mean(map(mean, scores))
-            for line, task_scores in zip(records.evals, scores, strict=True):
-                line["self_proposed"] = task_scores
+        records.metrics |= result.metrics()
+        records.evals += result.records(step)
         for role, members in population.roster.sub_populations.items():
             cosine = mean_cosine([self.context.engine.read(member.slot) for member in members])
             records.metrics |= flatten(str(role), {"weight_cosine": cosine})
@@ -151,7 +127,7 @@ class MeasureFitness(Callback):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         self._reliability = None
         if not population.evolution.should_evolve(population.step):
@@ -191,5 +167,5 @@ class Warn(Callback):
             self._lines, self._evals = list(self.run.metrics()), list(self.run.evals())
         self._lines.append(records.metrics)
         self._evals += records.evals
-        warnings = find_warnings(self._lines, self._evals, mend_of(self.run))
+        warnings = find_warnings(self._lines, self._evals, suggested_fix(self.run))
         records.notes += [warning.text for warning in warnings if warning.step == population.step]

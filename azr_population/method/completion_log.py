@@ -30,7 +30,7 @@ import numpy as np
 
 from azr_population.method.callbacks import Callback
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords
 
 FIRST = 1000
@@ -50,7 +50,7 @@ class CompletionLog(Callback):
     _lines: list[Record] = field(default_factory=list)
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         """Runs before replacement, because a line has its writer's generation."""
         if not self.per_step:

@@ -2,13 +2,13 @@
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
 from azr_population.errors import UserError
-from azr_population.method import replacement
 from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.matchmaking import Matchmaker
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
+from azr_population.method.replacement import FITNESS, REPLACEMENT, SELECTION, number_replaced
 from azr_population.method.rewards import student_reward_of, teacher_reward_of
-from azr_population.weights.breeding import dry_run, get_operator
+from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
 
 
@@ -30,28 +30,17 @@ def check_population(
 def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> None:
     """Checks the `evolution` group; `smallest` is the size of the smaller sub-population. The
     member of a sub-population of one is never replaced. Raises UserError."""
-    replacement.check(evolution)
+    FITNESS.find(evolution.fitness)
+    REPLACEMENT.find(evolution.replacement)
+    SELECTION.find(evolution.selection)
     weights = evolution.operators
     for name in weights:
         get_operator(name)
     if evolution.interval == 0 or smallest < 2:
-        dry_run(dict.fromkeys(weights, 0.0), evolution.options, rank)
-        return
-    used = [get_operator(name) for name, weight in weights.items() if weight > 0]
-    if not used:
-        raise UserError(
-            "evolution.operators are all 0; weigh one, or set evolution.interval=0",
-            key="evolution.operators",
-        )
-    survivors = max(
-        smallest - max(1, replacement.number_replaced(evolution, smallest)), evolution.elites
-    )
-    if all(operator.parents > survivors for operator in used):
-        raise UserError(
-            f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
-            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation",
-            key="evolution.operators",
-        )
+        weights = dict.fromkeys(weights, 0.0)
+    else:
+        replaced = max(1, number_replaced(evolution, smallest))
+        usable_operators(weights, max(smallest - replaced, evolution.elites))
     try:
         dry_run(weights, evolution.options, rank)
     except UserError as error:
@@ -80,7 +69,7 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
         return note
     counts = {"teachers": teachers, "students": students}
     replaced = " and ".join(
-        f"{replacement.number_replaced(evolution, n)} of {n} {role}" for role, n in counts.items()
+        f"{number_replaced(evolution, n)} of {n} {role}" for role, n in counts.items()
     )
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
     return f"every {evolution.interval} steps {replaced} replaced, by {len(mix)} operators"

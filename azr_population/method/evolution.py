@@ -119,11 +119,8 @@ class OperatorCredit:
 
 
 class Evolution:
-    """Replaces members of a run and keeps the operators' credit.
-
-    `config` is the run's `evolution` group; `initial` is a new member's rating. Raises UserError:
-    an unknown name or option.
-    """
+    """Replaces members of a run and keeps the operators' credit. `config` is the run's `evolution`
+    group; `initial` is a new member's rating."""
 
     def __init__(self, config: EvolutionConfig, streams: Streams, initial: Rating) -> None:
         self.config = config
@@ -132,7 +129,6 @@ class Evolution:
         self.credit = OperatorCredit()
         self._streams = streams
         self._initial = initial
-        replacement.check(config)
 
     def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
         """Records the members' mean rewards of a step for fitness functions that use them."""
@@ -153,11 +149,10 @@ class Evolution:
             if len(members) < 2:
                 continue
             fitness = replacement.fitness_of(self.config, members, self.rewards)
-            names = (member.name for member in members)
-            by_name = dict(zip(names, fitness, strict=True))
-            self.credit.score_children(step, by_name, self.config.grace_period)
+            by_name = zip((member.name for member in members), fitness, strict=True)
+            self.credit.score_children(step, dict(by_name), self.config.grace_period)
             generator = self._streams.numpy(f"select {role}", step)
-            plans += replacement.plan(self.config, members, self.rewards, generator, step)
+            plans += replacement.plan(self.config, members, fitness, generator, step)
         self.rewards = {}
         births = [self._replace(step, plan, make) for plan in plans]
         moved = roster.recenter_ratings(self._initial.mu) if births else 0.0
@@ -188,8 +183,8 @@ class Evolution:
         seed = self._streams.integer(f"breed {child.name}", step)
         first = planned.parents[0]
         recipe = {
-            "mix": dict(self.config.operators),
-            "options": {name: dict(options) for name, options in self.config.options.items()},
+            "mix": self.config.operators,
+            "options": self.config.options,
             "adapt": self.config.adaptive_tau if self.config.adaptive else 0.0,
             "inherited": dict(first.step_sizes),
         }

@@ -8,33 +8,26 @@ answer text, its score at temperature 1 is that text's probability and needs no 
 and at 0.4, it is the share of right answers among samples. Their random numbers depend on (eval,
 run, step, role and number of the member): other members do not change a member's score, two evals
 share no noise, and populations with one seed draw the same numbers.
-
-A second eval (`self_proposed_eval`) has tasks that the untrained teacher proposed before step 1. It
-is the bare base, so all populations with the same base and `eval.seed` have the same tasks.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from statistics import correlation
 from typing import Any
 
 import numpy as np
 
-from azr_population.config.schema import Config, EvalConfig, EvolutionConfig, TaskConfig
+from azr_population.config.schema import EvalConfig, EvolutionConfig, TaskConfig
 from azr_population.domains.format import read_answer
 from azr_population.domains.known import find_domain
-from azr_population.domains.task import Task, task_from_dict
-from azr_population.engines.engine import NO_ADAPTER, Sampling
-from azr_population.errors import UserError, first_line
-from azr_population.files import read_text, write_atomically
+from azr_population.domains.task import Task
+from azr_population.engines.engine import Sampling
 from azr_population.method.members import Member
-from azr_population.method.phases import StepContext, draw_tasks
+from azr_population.method.phases import StepContext
 from azr_population.method.replacement import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
@@ -51,14 +44,16 @@ Scores = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The members' scores."""
+    """The scores of members at one eval."""
 
     held_out: HeldOutEval
-    scores: dict[str, Scores]
+    members: Sequence[Member]
+    scores: list[Scores]
+    """Of each member."""
     samples: int
     """Samples per task that was sampled."""
 
-    def metrics(self, members: Sequence[Member]) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
 
         `<member>/eval/greedy` is one member's score, `eval/greedy/<type or stratum>` that of some
@@ -67,37 +62,36 @@ class EvalResult:
         and `disagreement` the mean absolute difference of two members' scores at a task
         (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
-        scores = list(self.scores.values())
-        greedy = {name: mean(member["greedy"]) or 0.0 for name, member in self.scores.items()}
+        greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
         values: dict[str, float | None] = {
-            name: mean(mean(member[name]) for member in scores) for name in scores[0]
+            name: mean(mean(scores[name]) for scores in self.scores) for name in self.scores[0]
         }
         values |= {
-            "best": max(greedy.values()),
-            "worst": min(greedy.values()),
+            "best": max(greedy),
+            "worst": min(greedy),
             "samples": float(self.samples),
             "disagreement": mean(
                 abs(first - second)
-                for pair in combinations([member["t1"] for member in scores], 2)
+                for pair in combinations([scores["t1"] for scores in self.scores], 2)
                 for first, second in zip(*pair, strict=True)
             ),
-            "rating_corr": _correlation(
-                [member.rating.mu for member in members],
-                [greedy[member.name] for member in members],
-            ),
+            "rating_corr": _correlation([member.rating.mu for member in self.members], greedy),
         }
-        if skill := reliability([member["greedy"] for member in scores]):
+        if skill := reliability([scores["greedy"] for scores in self.scores]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
         for groups in ([task.type for task in self.held_out.tasks], self.held_out.strata):
             for group in dict.fromkeys(groups):
-                places = [place for place, name in enumerate(groups) if name == group]
                 values[f"greedy/{group}"] = mean(
-                    member["greedy"][place] for member in scores for place in places
+                    score
+                    for scores in self.scores
+                    for score, name in zip(scores["greedy"], groups, strict=True)
+                    if name == group
                 )
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
-        return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
+        names = (f"{member.name}/eval/greedy" for member in self.members)
+        return metrics | dict(zip(names, greedy, strict=True))
 
-    def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
+    def records(self, step: int) -> list[dict[str, Any]]:
         """The lines of `evals.jsonl`, one per member: its score at every task and decoding."""
         return [
             {
@@ -105,12 +99,9 @@ class EvalResult:
                 "member": member.name,
                 "generation": member.generation,
                 "samples": self.samples,
-                **{
-                    name: [round(score, 6) for score in scores]
-                    for name, scores in self.scores[member.name].items()
-                },
+                **{name: [round(score, 6) for score in of_tasks] for name, of_tasks in by.items()},
             }
-            for member in members
+            for member, by in zip(self.members, self.scores, strict=True)
         ]
 
 
@@ -138,24 +129,27 @@ class HeldOutEval:
         """Scores of every member at every task; `samples=0` takes the eval's number."""
         samples = samples or self.samples
         k = min(PASS_AT, samples)
-        scores = {}
+        gold = [context.format.gold_answer(task) for task in self.tasks]
+        scores = []
         for member in members:
             t1 = self.solve_rates(context, member, run_seed, step, samples)
-            seed = self._seed(member, run_seed, step)
-            scores[member.name] = {
-                "greedy": self.greedy(context, member),
-                f"t{LOW_TEMPERATURE:g}": solved_shares(
-                    context, self.tasks, member.slot, LOW_TEMPERATURE, samples, seed
-                ),
-                "t1": t1,
-                f"pass@{k}": [
-                    pass_at(k, samples, round(rate * samples))
-                    if context.format.gold_answer(task) is None
-                    else 1 - (1 - rate) ** k
-                    for task, rate in zip(self.tasks, t1, strict=True)
-                ],
-            }
-        return EvalResult(self, scores, samples)
+            low, seed = LOW_TEMPERATURE, self._seed(member, run_seed, step)
+            scores.append(
+                {
+                    "greedy": self.greedy(context, member),
+                    f"t{low:g}": solved_shares(
+                        context, self.tasks, member.slot, low, samples, seed
+                    ),
+                    "t1": t1,
+                    f"pass@{k}": [
+                        pass_at(k, samples, round(rate * samples))
+                        if answer is None
+                        else 1 - (1 - rate) ** k
+                        for answer, rate in zip(gold, t1, strict=True)
+                    ],
+                }
+            )
+        return EvalResult(self, members, scores, samples)
 
     def greedy(self, context: StepContext, member: Member) -> list[float]:
         """One member's greedy score at each task."""
@@ -165,20 +159,22 @@ class HeldOutEval:
         self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
     ) -> list[float]:
         """One member's score at each task at temperature 1."""
-        gold = [context.format.gold_answer(task) for task in self.tasks]
-        exact = [(i, answer) for i, answer in enumerate(gold) if answer is not None]
-        sampled = [i for i, answer in enumerate(gold) if answer is None]
-        tasks = [self.tasks[i] for i in sampled]
+        gold = [(task, context.format.gold_answer(task)) for task in self.tasks]
+        exact = [
+            (context.format.solve_prompt(task), answer)
+            for task, answer in gold
+            if answer is not None
+        ]
         likelihoods = context.engine.likelihoods(
-            [context.format.solve_prompt(self.tasks[i]) for i, _ in exact],
+            [prompt for prompt, _ in exact],
             [answer for _, answer in exact],
             [member.slot] * len(exact),
         )
+        sampled = [task for task, answer in gold if answer is None]
         seed = self._seed(member, run_seed, step)
-        rates = solved_shares(context, tasks, member.slot, 1.0, samples or self.samples, seed)
-        places = [*(i for i, _ in exact), *sampled]
-        by_place = dict(zip(places, [*likelihoods, *rates], strict=True))
-        return [by_place[place] for place in range(len(self.tasks))]
+        rates = solved_shares(context, sampled, member.slot, 1.0, samples or self.samples, seed)
+        of_exact, of_sampled = iter(likelihoods), iter(rates)
+        return [next(of_sampled if answer is None else of_exact) for _, answer in gold]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
         # The names of random streams never change, so that published runs can be repeated.
@@ -238,67 +234,6 @@ def validation_eval(
     drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
     programs = {task.program for task in tasks_of(reported)}
     return HeldOutEval([task for task in drawn if task.program not in programs], 1, seed)
-
-
-SELF_PROPOSED = "self_proposed_eval.jsonl"
-"""File in a run's folder: one task per line."""
-_ROUNDS = 20
-"""Each round draws as many proposals as tasks are needed, so a base with less than about 5% valid
-proposals is refused."""
-
-
-def self_proposed_eval(
-    config: Config, context: StepContext, reported: Sequence[Task]
-) -> HeldOutEval | None:
-    """The eval stored with the run, or a new one; None without `eval.self_proposed_tasks`. Programs
-    of the `reported` tasks are left out.
-
-    Raises:
-        UserError: the base proposes too few valid tasks, or the stored file is damaged.
-    """
-    if not config.eval.self_proposed_tasks:
-        return None
-    path = Path(config.run.dir) / SELF_PROPOSED
-    if not path.is_file():
-        return HeldOutEval(_draw(config, context, reported), 1, config.eval.seed)
-    try:
-        tasks = [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
-    except ValueError as error:
-        raise UserError(
-            f"{path} is damaged ({first_line(error):.200}); move it away, and the same tasks are "
-            "drawn again"
-        ) from error
-    return HeldOutEval(tasks, 1, config.eval.seed)
-
-
-def store_self_proposed(held_out: HeldOutEval, folder: Path) -> None:
-    """Writes its tasks into the run's folder."""
-    text = "".join(json.dumps(asdict(task)) + "\n" for task in held_out.tasks)
-    write_atomically(folder / SELF_PROPOSED, text)
-
-
-def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> list[Task]:
-    """Valid proposals of the bare base."""
-    count, types = config.eval.self_proposed_tasks, context.domain.wanted(config.task.types)
-    held_out = context.domain.held_out(task.program for task in reported)
-    streams, engine = Streams(config.eval.seed), config.engine
-    tasks: dict[str, dict[str, Task]] = {type: {} for type in types}
-    for turn in range(_ROUNDS):
-        seed = streams.integer("own exam", turn)
-        limit, temperature = engine.max_proposal_tokens, engine.temperature
-        for task in draw_tasks(context, config.task, count, NO_ADAPTER, seed, temperature, limit):
-            # Equally many of each type; the remainder goes to the first ones.
-            share = count // len(types) + (types.index(task.type) < count % len(types))
-            new = all(task.program not in programs for programs in tasks.values())
-            if new and len(tasks[task.type]) < share and not held_out.is_copy(task.program):
-                tasks[task.type][task.program] = task
-        if sum(map(len, tasks.values())) == count:
-            return [task for programs in tasks.values() for task in programs.values()]
-    raise UserError(
-        f"eval.self_proposed_tasks={count}: of {_ROUNDS * count} proposals of the base only "
-        f"{sum(map(len, tasks.values()))} make tasks; take fewer, or 0",
-        key="eval.self_proposed_tasks",
-    )
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -11,7 +11,6 @@ down. For larger ones a Markov chain of pair swaps has the same distribution in 
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from azr_population.config.schema import MatchmakingConfig
 from azr_population.errors import UserError
 from azr_population.method.members import Member, Rating, RatingSystem, Role
-from azr_population.registry import Registry
+from azr_population.registry import Registry, options_of
 
 
 class MatchResult(NamedTuple):
@@ -44,8 +43,6 @@ class Pairing:
     student: Member
     p: float
     """The chance in [0, 1] that the student beats the teacher, by their ratings."""
-    quality: float
-    """TrueSkill's match quality, in [0, 1]."""
     history: Sequence[MatchResult] = ()
     """Their earlier matches, the oldest first. Matches up to a member's step `born` were played by
     its predecessor in the slot."""
@@ -60,22 +57,6 @@ WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
 def balanced(pairing: Pairing) -> float:
     """p (1 - p): most weight on even matches."""
     return pairing.p * (1.0 - pairing.p)
-
-
-@WEIGHTINGS.register("quality", "TrueSkill match quality, Herbrich et al. 2006, section 4")
-def quality(pairing: Pairing) -> float:
-    """TrueSkill's match quality: like `balanced`, but uncertain ratings count less."""
-    return pairing.quality
-
-
-@WEIGHTINGS.register("hard", "PFSP f_hard, Vinyals et al. 2019 (AlphaStar), Methods")
-def hard(pairing: Pairing, k: float = 2.0) -> float:
-    """(1 - p)^k: most weight on the teachers that the student seldom beats; k >= 0."""
-    if k < 0.0:
-        raise UserError(
-            f"matchmaking.options.k={k} must not be negative", key="matchmaking.options.k"
-        )
-    return (1.0 - pairing.p) ** k
 
 
 @WEIGHTINGS.register("uniform", "fictitious self-play, Heinrich et al. 2015")
@@ -223,11 +204,16 @@ class Matchmaker:
         self.ratings = RatingSystem(
             config.tau, config.draw_probability, config.invalid_counts_as_loss
         )
-        self.weighting = WEIGHTINGS.find(config.weighting)
+        self.weigh = WEIGHTINGS.find(config.weighting)
         self.options = dict(config.options)
         self.history: dict[tuple[str, str], list[MatchResult]] = {}
         """By pair of names (teacher, student)."""
-        self.weighting.refuse_unknown("matchmaking.options", self.options)
+        accepted = options_of(self.weigh)
+        for option in self.options:
+            if option not in accepted:
+                key, names = f"matchmaking.options.{option}", ", ".join(accepted) or "none"
+                what = f"{config.weighting} has no such option; it has: {names}"
+                raise UserError(f"{key}: {what}", key=key)
         beginners = [
             Member(f"{role}_0", role, 0, Rating()) for role in (Role.TEACHER, Role.STUDENT)
         ]
@@ -235,19 +221,14 @@ class Matchmaker:
 
     def pairing(self, teacher: Member, student: Member) -> Pairing:
         """The pairing with its current ratings and history."""
-        return Pairing(
-            teacher,
-            student,
-            p=self.ratings.win_probability(student.rating, teacher.rating),
-            quality=self.ratings.quality(student.rating, teacher.rating),
-            history=tuple(self.history.get((teacher.name, student.name), ())),
-        )
+        p = self.ratings.win_probability(student.rating, teacher.rating)
+        history = tuple(self.history.get((teacher.name, student.name), ()))
+        return Pairing(teacher, student, p, history)
 
     def weights(self, teachers: Sequence[Member], students: Sequence[Member]) -> Weights:
         """The weight of every pairing, float64 [T, S]."""
-        weigh = self.weighting.function
         return np.array(
-            [[weigh(self.pairing(t, s), **self.options) for s in students] for t in teachers],
+            [[self.weigh(self.pairing(t, s), **self.options) for s in students] for t in teachers],
             dtype=np.float64,
         )
 
@@ -281,27 +262,3 @@ class Matchmaker:
 def split_evenly(total: int, parts: int) -> list[int]:
     """`total` split into `parts` as evenly as whole numbers allow, larger shares first."""
     return [total // parts + (part < total % parts) for part in range(parts)]
-
-
-class MatchAssigner:
-    """Splits the teachers' rows of one step over their matches."""
-
-    def __init__(self, matches: Sequence[Match]) -> None:
-        self._matches = list(matches)
-        self._rows = [0] * len(self._matches)
-
-    def assign(self, teachers: Sequence[int]) -> list[Match]:
-        """The match of every row; `teachers` are the slots of the rows' teachers.
-
-        A teacher's rows are split evenly over its matches. The remainder goes to the matches with
-        the fewest rows so far.
-        """
-        queues: dict[int, list[Match]] = {}
-        for slot, count in Counter(teachers).items():
-            played = [i for i, match in enumerate(self._matches) if match.teacher.slot == slot]
-            fewest_first = sorted(played, key=lambda i: self._rows[i])
-            counts = dict(zip(fewest_first, split_evenly(count, len(played)), strict=True))
-            queues[slot] = [self._matches[i] for i in played for _ in range(counts[i])]
-            for i in played:
-                self._rows[i] += counts[i]
-        return [queues[slot].pop(0) for slot in teachers]

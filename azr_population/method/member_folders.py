@@ -1,6 +1,7 @@
 """Members as PEFT folders: a run's current members, its best one, and snapshots of a step."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from azr_population.files import check_name, replacing_folder
@@ -20,71 +21,54 @@ _DOES = {
 }
 
 
-def export_members(
-    population: Population,
-    read: Callable[[int], Adapter],
-    run: RunDirectory,
-    base: str,
-    folder: Path | None = None,
-) -> None:
-    """Writes every member as a PEFT folder with a model card into `folder` (default: the run's
-    `members/`). Each folder appears whole or not at all."""
-    for member in population.roster:
-        place = (folder or run.members) / check_name(member.name)
-        _write(member, population.step, read(member.slot), run, base, place)
+@dataclass(frozen=True)
+class MemberFolders:
+    """Writes the members of a run as PEFT folders with model cards. Each folder appears whole or
+    not at all."""
 
+    population: Population
+    read: Callable[[int], Adapter]
+    """Of the engine: the adapter in a slot."""
+    run: RunDirectory
+    base: str
+    """The base's folder or name."""
 
-def keep_best(
-    scores: Mapping[str, float],
-    best_before: float | None,
-    population: Population,
-    read: Callable[[int], Adapter],
-    run: RunDirectory,
-    base: str,
-) -> None:
-    """Writes the member with the best of `scores` (by name) as `members/best` if it beats every
-    earlier eval of the run."""
-    name = max(scores, key=lambda name: scores[name])
-    folder = run.members / BEST
-    if best_before is None or scores[name] > best_before or not folder.is_dir():
-        member, score = population.roster[name], f"{scores[name]:.4f}"
-        _write(member, population.step, read(member.slot), run, base, folder, eval=score)
+    def export(self, folder: Path | None = None) -> None:
+        """Writes every member into `folder` (default: the run's `members/`)."""
+        for member in self.population.roster:
+            self._write(member, (folder or self.run.members) / check_name(member.name))
 
+    def keep_best(self, scores: Mapping[str, float], best_before: float | None) -> None:
+        """Writes the member with the best of `scores` (by name) as `members/best` if it beats
+        `best_before`, the best score of the run's earlier evals."""
+        name = max(scores, key=lambda name: scores[name])
+        folder = self.run.members / BEST
+        if best_before is None or scores[name] > best_before or not folder.is_dir():
+            self._write(self.population.roster[name], folder, eval=f"{scores[name]:.4f}")
 
-def write_snapshot(
-    population: Population, read: Callable[[int], Adapter], run: RunDirectory, base: str
-) -> None:
-    """Writes the members of this step to `snapshots/step_<step>`: all or none."""
-    run.snapshots.mkdir(exist_ok=True)
-    with replacing_folder(run.snapshots / f"step_{population.step}") as folder:
-        folder.mkdir()
-        export_members(population, read, run, base, folder)
+    def write_snapshot(self) -> None:
+        """Writes the members of this step to `snapshots/step_<step>`: all or none."""
+        self.run.snapshots.mkdir(exist_ok=True)
+        with replacing_folder(self.run.snapshots / f"step_{self.population.step}") as folder:
+            folder.mkdir()
+            self.export(folder)
 
-
-def _write(
-    member: Member,
-    step: int,
-    adapter: Adapter,
-    run: RunDirectory,
-    base: str,
-    folder: Path,
-    **facts: str,
-) -> None:
-    """One folder. The single agent has no rating."""
-    about = {
-        "name": f"{member.name}, after step {step}",
-        "role": f"{member.role}: {_DOES[member.role]}",
-        "rating": f"mu {member.rating.mu:.2f}, sigma {member.rating.sigma:.2f} (TrueSkill)",
-        "generation": str(member.generation),
-    }
-    if member.role is Role.AGENT:
-        del about["rating"]
-    births = [birth for birth in run.lineage() if birth.get("child") == member.name]
-    for birth in births[-1:]:
-        parents = ", ".join(map(str, birth.get("parents") or ()))
-        about["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
-    weights = run.environment().get("base")
-    about["run"] = "/".join(run.path.resolve().parts[-2:])
-    about["base"] = base_name(base) + (f", weights {weights}" if weights else "")
-    with replacing_folder(folder) as place:
-        save_adapter(adapter, place, base, about | facts)
+    def _write(self, member: Member, folder: Path, **facts: str) -> None:
+        """One folder. The single agent has no rating."""
+        about = {
+            "name": f"{member.name}, after step {self.population.step}",
+            "role": f"{member.role}: {_DOES[member.role]}",
+            "rating": f"mu {member.rating.mu:.2f}, sigma {member.rating.sigma:.2f} (TrueSkill)",
+            "generation": str(member.generation),
+        }
+        if member.role is Role.AGENT:
+            del about["rating"]
+        births = [birth for birth in self.run.lineage() if birth.get("child") == member.name]
+        for birth in births[-1:]:
+            parents = ", ".join(map(str, birth.get("parents") or ()))
+            about["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
+        weights = self.run.environment().get("base")
+        about["run"] = "/".join(self.run.path.resolve().parts[-2:])
+        about["base"] = base_name(self.base) + (f", weights {weights}" if weights else "")
+        with replacing_folder(folder) as place:
+            save_adapter(self.read(member.slot), place, self.base, about | facts)

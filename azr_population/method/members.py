@@ -157,11 +157,6 @@ class RatingSystem:
         variance = 2.0 * self._trueskill.beta**2 + rating.sigma**2 + other.sigma**2
         return NormalDist().cdf((rating.mu - other.mu) / math.sqrt(variance))
 
-    def quality(self, first: Rating, other: Rating) -> float:
-        """TrueSkill's match quality in [0, 1]: the chance of a draw relative to a perfect match."""
-        ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (first, other)]
-        return trueskill.quality_1vs1(*ratings, env=self._trueskill)
-
     def _before_match(self, rating: Rating) -> trueskill.Rating:
         return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))
 

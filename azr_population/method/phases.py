@@ -19,7 +19,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal, Replay
+from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.referee import Referee, RefereeSettings
 
 
@@ -177,10 +177,10 @@ def refuse(row: Proposal | Replay, reason: str) -> None:
     row.task, row.reason, row.attempts = None, reason, []
 
 
-def seed_tasks(
+def valid_tasks(
     proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, tasks: TaskConfig
 ) -> list[Task]:
-    """The valid tasks of a seed file, of the types that the run plays."""
+    """The valid tasks among these proposals, of the types that the run has."""
     types = domain.wanted(tasks.types)
     seeds = [proposal for proposal in proposals if proposal.type in types]
     verdicts = domain.judge(seeds, referee, tasks)
@@ -188,29 +188,20 @@ def seed_tasks(
 
 
 def draw_tasks(
-    context: StepContext,
-    tasks: TaskConfig,
-    count: int,
-    slot: int,
-    seed: int,
-    temperature: float = 1.0,
-    limit: int = 0,
+    context: StepContext, tasks: TaskConfig, count: int, slot: int, seed: int
 ) -> list[Task]:
-    """The valid ones of `count` proposals by one member, outside a step, of the types in turn;
-    `limit` is the longest proposal in tokens (0: the format's)."""
+    """The valid tasks among `count` proposals by one member outside a step, at temperature 1 and
+    with task types in turn."""
     format, types = context.format, context.domain.wanted(tasks.types)
     asked = [types[number % len(types)] for number in range(count)]
-    limits = tuple(limit or format.max_new_tokens(type, "propose") for type in asked)
     prompts = [format.propose_prompt(type) for type in asked]
-    sampling = Sampling(limits, temperature)
+    sampling = Sampling(tuple(format.max_new_tokens(type, "propose") for type in asked))
     written = context.engine.generate(prompts, [slot] * count, sampling, seed)
     proposals = [
         read_proposal(format, type, completion)
         for type, (completion,) in zip(asked, written, strict=True)
     ]
-    readable = [proposal for proposal in proposals if proposal]
-    verdicts = context.domain.judge(readable, context.referee, tasks)
-    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
+    return valid_tasks([p for p in proposals if p], context.domain, context.referee, tasks)
 
 
 def draw_replay(population: Population) -> list[Replay]:
@@ -252,10 +243,7 @@ def solve(
         population.streams.integer("solve", population.step),
     )
     for row, group in zip(chosen, completions, strict=True):
-        if isinstance(row, Replay):
-            row.attempts = [BufferAttempt(completion, None, type=row.type) for completion in group]
-        else:
-            row.attempts = [Attempt(completion, None) for completion in group]
+        row.attempts = [Attempt(completion, None, type=row.type) for completion in group]
         with invalid_if_unreadable(row):
             for attempt in row.attempts:
                 attempt.text = read_answer(format, row.type, attempt.completion)

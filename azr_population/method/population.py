@@ -5,6 +5,7 @@ In a step `begin_step` draws the matches and `assign_matches` gives each teacher
 verifies, solves and grades, and trains on the samples of `training.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,9 @@ from azr_population.engines.engine import Generated, Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
 from azr_population.method.evolution import Evolution, MakeChild
-from azr_population.method.matchmaking import Match, MatchAssigner, Matchmaker, MatchResult
+from azr_population.method.matchmaking import Match, Matchmaker, MatchResult, split_evenly
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
-from azr_population.method.proposals import BufferAttempt, Proposal, Replay
+from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
 from azr_population.runs.records import mean
@@ -90,7 +91,8 @@ class Population:
         """Solve rates of each teacher's valid tasks in the last `WINDOW` steps that had any."""
         self.step = 0
         self.matches: list[Match] = []
-        self._assigner = MatchAssigner([])
+        self._assigned: Counter[int] = Counter()
+        """Rows of this step that were given to each match, by its index."""
 
     def load_founders(
         self, read: Callable[[int], Adapter], write: Callable[[int, Adapter], None]
@@ -107,12 +109,23 @@ class Population:
         self.matches = self.matchmaker.draw(
             self.roster.teachers, self.roster.students, self.streams.numpy("match", step)
         )
-        self._assigner = MatchAssigner(self.matches)
+        self._assigned.clear()
         return self.matches
 
     def assign_matches(self, teachers: Sequence[int]) -> list[Match]:
-        """The match of every row of proposals, by the slots of its teachers."""
-        return self._assigner.assign(teachers)
+        """The match of every row of proposals; `teachers` are the slots of the rows' teachers.
+
+        A teacher's rows are split evenly over its matches. The remainder goes to the matches with
+        the fewest rows in this step so far.
+        """
+        queues: dict[int, list[Match]] = {}
+        for slot, count in Counter(teachers).items():
+            own = [i for i, match in enumerate(self.matches) if match.teacher.slot == slot]
+            fewest_first = sorted(own, key=lambda i: self._assigned[i])
+            rows = dict(zip(fewest_first, split_evenly(count, len(own)), strict=True))
+            queues[slot] = [self.matches[i] for i in own for _ in range(rows[i])]
+            self._assigned.update(rows)
+        return [queues[slot].pop(0) for slot in teachers]
 
     def hyperparameters(self) -> dict[int, Hyperparameters]:
         """The hyperparameters of each member's update in this step, by slot."""
@@ -207,7 +220,7 @@ class Population:
         generated: Mapping[int, Generated],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
-        practice: Sequence[BufferAttempt] = (),
+        practice: Sequence[Attempt] = (),
     ) -> StepRecords:
         """The records of the step. Adds its tasks to the buffer.
 
@@ -215,12 +228,11 @@ class Population:
             rows: all proposals of the step in the order of `proposals.by_match`.
             updates: the engine's metrics of each member's update, by slot.
             generated: rollouts and tokens that it generated for each member, by slot.
+            matches: what `rate` returned.
+            births: what `evolve` returned.
             practice: attempts outside the matches.
         """
-        wins = record.win_rates(matches, self.ratings.forfeit)
-        metrics = record.step_record(
-            self.step, self.roster, rows, practice, updates, generated, wins, self.domain
-        )
+        metrics = record.step_record(self, rows, practice, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
         for teacher in self.roster.teachers:
             rate = mean(row.solve_rate for row in rows if row.match.teacher is teacher)

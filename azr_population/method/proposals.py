@@ -13,7 +13,9 @@ from azr_population.method.members import Member
 
 @dataclass
 class Attempt:
-    """One attempt of a student at a task."""
+    """One attempt of a student at a task: of its teacher in this step, or drawn from a buffer,
+    outside the matches. Inside AZR students only train on the latter; attempts at proposals only
+    estimate solve rates."""
 
     completion: Completion
     text: str | None
@@ -23,17 +25,8 @@ class Attempt:
     reward: float = 0.0
     advantage: float | None = None
     """What its writer trained on; None if it did not, or learned nothing."""
-
-
-@dataclass
-class BufferAttempt(Attempt):
-    """An attempt at a task that the host drew from a buffer, outside the matches.
-
-    Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
-    """
-
     type: str = ""
-    """Of the task."""
+    """Of the task; a host may leave it out of attempts at proposals."""
 
 
 @dataclass
@@ -90,7 +83,7 @@ class Replay:
     type: str
     task: Task | None
     """None if the task's gold answer was no longer judged right."""
-    attempts: list[BufferAttempt] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
     reason: str = "ok"
     void: list[Completion] = field(default_factory=list)
     """As of `Proposal`."""

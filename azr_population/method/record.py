@@ -14,17 +14,22 @@ A role has the means of its members, but sums of `generated_tokens`, `rollouts`,
 alone. All names are in docs/records.md.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.domain import Domain
 from azr_population.engines.engine import Generated, GeneratedCounts
-from azr_population.method.members import Member, Role, Roster
-from azr_population.method.proposals import BufferAttempt, Proposal, Replay
+from azr_population.method.members import Member, Role
+from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean
+
+if TYPE_CHECKING:
+    from azr_population.method.population import Population
 
 
 @dataclass
@@ -56,21 +61,18 @@ Metrics = dict[str, float | None]
 
 
 def step_record(
-    step: int,
-    roster: Roster,
+    population: Population,
     rows: Sequence[Proposal],
-    practice: Sequence[BufferAttempt],
+    practice: Sequence[Attempt],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
-    wins: Mapping[str, float],
-    domain: Domain,
+    matches: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The step's line of `metrics.jsonl`; see the module's docstring.
-
-    `updates` and `generated` are by slot, `wins` (see `win_rates`) by name. The host adds
-    `time/...`, callbacks the rest.
-    """
-    members = {}
+    """The step's line of `metrics.jsonl` (see the module's docstring) from the arguments of
+    `Population.record`. The host adds `time/...`, callbacks the rest."""
+    roster, domain = population.roster, population.domain
+    wins = win_rates(matches, population.ratings.forfeit)
+    members: dict[str, Metrics] = {}
     for member in roster:
         metrics = _member_metrics(member, rows, practice, domain)
         rollouts, tokens = generated.get(member.slot, (0, 0))
@@ -81,7 +83,7 @@ def step_record(
         if member.role is not Role.AGENT:
             metrics["win_rate"] = wins.get(member.name)
         members[member.name] = metrics
-    line: dict[str, Any] = {"step": step}
+    line: dict[str, Any] = {"step": population.step}
     for role, of_role in roster.sub_populations.items():
         line |= flatten(str(role), _role_metrics([members[member.name] for member in of_role]))
     for name, metrics in members.items():
@@ -100,7 +102,7 @@ def step_record(
 
 
 def _member_metrics(
-    member: Member, rows: Sequence[Proposal], practice: Sequence[BufferAttempt], domain: Domain
+    member: Member, rows: Sequence[Proposal], practice: Sequence[Attempt], domain: Domain
 ) -> Metrics:
     """A single agent has no rating. A member that trains on attempts outside the matches
     (`practice`) also has `buffer_solve_rate` and `buffer_reward`."""
@@ -167,7 +169,7 @@ def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]
 def check_budget(
     generated: Mapping[int, Generated],
     rows: Iterable[Proposal | Replay],
-    practice: Iterable[BufferAttempt] = (),
+    practice: Iterable[Attempt] = (),
 ) -> None:
     """Compares what the engine generated in a step, by slot, with the completions that the step
     records. A step that generates more than it records would make a member look cheaper than it is.

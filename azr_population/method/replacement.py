@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azr_population.config.schema import EvolutionConfig
-from azr_population.errors import UserError
 from azr_population.method.members import Member, Rating
 from azr_population.registry import Registry
 
@@ -29,18 +28,6 @@ whichever is later. Higher is fitter; -inf: unknown."""
 def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
     """The lower bound of the member's skill, in TrueSkill points."""
     return member.rating.conservative
-
-
-@FITNESS.register("mu", "mean of the TrueSkill belief")
-def mu(member: Member, rewards: Sequence[float]) -> float:
-    """The expected skill in TrueSkill points; a wide sigma does not count against newcomers."""
-    return member.rating.mu
-
-
-@FITNESS.register("constant", "the ablation of fitness")
-def constant(member: Member, rewards: Sequence[float]) -> float:
-    """The same for all: the slot number decides who is replaced, independent of skill."""
-    return 0.0
 
 
 VALIDATION = "validation_eval"
@@ -61,7 +48,13 @@ def mean_reward(member: Member, rewards: Sequence[float]) -> float:
 
 
 Fitness = NDArray[np.float64]
-SELECTION: Registry[Callable[..., list[int]]] = Registry("evolution.selection")
+SELECTION: Registry[Callable[[Fitness, int, np.random.Generator], list[int]]] = Registry(
+    "evolution.selection"
+)
+"""Functions (fitness float64 [n] of the survivors, number of parents, generator) -> their distinct
+indices."""
+TOP = 0.5
+"""The share of the survivors that `truncation` draws parents from."""
 
 
 def ranked(fitness: Fitness) -> list[int]:
@@ -71,19 +64,10 @@ def ranked(fitness: Fitness) -> list[int]:
 
 
 @SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
-def truncation(
-    fitness: Fitness, count: int, generator: np.random.Generator, top: float = 0.5
-) -> list[int]:
-    """Any of the best `top` share of the candidates (at least `count` of them), equally likely."""
-    if not 0.0 < top <= 1.0:
-        key = "evolution.selection_options.top"
-        raise UserError(f"{key}={top} must be above 0 and at most 1", key=key)
-    best = ranked(fitness)[: max(count, math.ceil(top * len(fitness)))]
+def truncation(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
+    """Any of the better half of the candidates (at least `count` of them), equally likely."""
+    best = ranked(fitness)[: max(count, math.ceil(TOP * len(fitness)))]
     return [best[i] for i in generator.permutation(len(best))[:count]]
-
-
-BLIND = frozenset({"random"})
-"""Selections that ignore fitness, so the order of the parents is random too."""
 
 
 @SELECTION.register("random", "the ablation of parent selection")
@@ -115,25 +99,15 @@ def oldest(fitness: Fitness, born: Sequence[int]) -> list[int]:
 class Replacement:
     """One planned replacement. Nothing has been changed yet.
 
-    `parents` are two distinct survivors, the fitter first (one where only one survives), or in the
-    order drawn where the selection is blind to fitness; an operator of one parent takes the first.
-    The fitness values are those that decided; the child's rating depends on the parents really
-    used: `inherited_rating`.
+    `parents` are two distinct survivors (one if only one survives), the fitter first, or in random
+    order with `evolution.selection=random`. An operator of one parent takes the first. The fitness
+    values are those that decided.
     """
 
     victim: Member
     parents: tuple[Member, ...]
     victim_fitness: float
     parent_fitness: tuple[float, ...]
-
-
-def check(config: EvolutionConfig) -> None:
-    """Raises UserError for an unknown name (the message lists the valid ones), option or value."""
-    FITNESS.find(config.fitness)
-    REPLACEMENT.find(config.replacement)
-    selection = SELECTION.find(config.selection)
-    selection.refuse_unknown("evolution.selection_options", config.selection_options)
-    selection.function(np.zeros(2), 1, np.random.default_rng(0), **config.selection_options)
 
 
 def number_replaced(config: EvolutionConfig, size: int) -> int:
@@ -146,15 +120,16 @@ def number_replaced(config: EvolutionConfig, size: int) -> int:
 def fitness_of(
     config: EvolutionConfig, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
 ) -> list[float]:
-    """Every member's fitness; arguments as those of `plan`."""
-    score = FITNESS.find(config.fitness).function
+    """Every member's fitness; `rewards` are each member's mean rewards since the last replacement,
+    by name."""
+    score = FITNESS.find(config.fitness)
     return [score(member, rewards.get(member.name, ())) for member in members]
 
 
 def plan(
     config: EvolutionConfig,
     members: Sequence[Member],
-    rewards: Mapping[str, Sequence[float]],
+    values: Sequence[float],
     generator: np.random.Generator,
     step: int = 0,
 ) -> list[Replacement]:
@@ -162,7 +137,7 @@ def plan(
 
     Args:
         members: all members of one role.
-        rewards: each member's mean rewards since the last replacement, by name.
+        values: each member's fitness.
         generator: the only source of chance.
         step: the current step, for the grace period of newborns.
 
@@ -171,7 +146,7 @@ def plan(
         are protected. Every parent survives the step, so replacements can be carried out in any
         order.
     """
-    fitness = np.array(fitness_of(config, members, rewards))
+    fitness = np.array(values)
     protected = set(ranked(fitness)[: config.elites])
     # Founders are not protected: they have been rated since the first step.
     protected |= {
@@ -180,16 +155,15 @@ def plan(
         if member.generation and step - member.born < config.grace_period
     }
     born = [member.born for member in members]
-    order = REPLACEMENT.find(config.replacement).function(fitness, born)
+    order = REPLACEMENT.find(config.replacement)(fitness, born)
     victims = [i for i in order if i not in protected][: number_replaced(config, len(members))]
     survivors = [i for i in range(len(members)) if i not in victims]
-    select = SELECTION.find(config.selection).function
+    select = SELECTION.find(config.selection)
     plans = []
     for victim in victims:
         count = min(2, len(survivors))
-        chosen = select(fitness[survivors], count, generator, **config.selection_options)
-        if config.selection not in BLIND:
-            # X4 (extrapolative) needs the better parent first.
+        chosen = select(fitness[survivors], count, generator)
+        if config.selection != "random":  # X4 (extrapolative) needs the better parent first
             chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
         parents = [survivors[i] for i in chosen]
         plans.append(

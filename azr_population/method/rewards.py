@@ -4,12 +4,11 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import Protocol
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
-from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.proposals import Proposal, Replay
 from azr_population.registry import Registry
 
 INVALID = -0.5
@@ -20,17 +19,8 @@ SOLVED = 1.0
 
 TEACHER_REWARDS: Registry[Callable[..., float]] = Registry("population.teacher_reward")
 """Rewards of a valid task: functions of its solve rate (the share of the matched student's attempts
-that solved it), or a `TeacherReward`, which has three parameters."""
-
-
-class TeacherReward(Protocol):
-    """A reward that depends on more than the solve rate."""
-
-    def __call__(
-        self, proposal: Proposal, attempts: Sequence[Attempt], buffer: Container[Task]
-    ) -> float:
-        """The reward of a valid `proposal`, from the matched student's `attempts` and the `buffer`
-        of earlier tasks."""
+that solved it), or of three arguments: the `Proposal`, the `Attempt`s at it, and the buffer of
+earlier tasks."""
 
 
 @TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
@@ -83,9 +73,9 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
     """The function (proposal, earlier tasks) -> reward that `population.teacher_reward` names.
     Raises UserError."""
     key = f"population.teacher_reward={config.teacher_reward}"
-    function = TEACHER_REWARDS.find(config.teacher_reward).function
+    function = TEACHER_REWARDS.find(config.teacher_reward)
     parameters = inspect.signature(function).parameters.values()
-    if sum(p.default is p.empty for p in parameters) == 3:  # a `TeacherReward`
+    if sum(p.default is p.empty for p in parameters) == 3:
         return lambda row, buffer: _number(key, function(row, row.attempts, buffer))
     _number(key, function(0.5))
     return lambda row, buffer: _number(key, function(row.solve_rate))
@@ -94,7 +84,7 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
 def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
     """The function that `population.student_reward` names; raises UserError."""
     name = config.student_reward
-    value = STUDENT_REWARDS.find(name).function
+    value = STUDENT_REWARDS.find(name)
     return lambda parsed, solved: _number(
         f"population.student_reward={name}", value(parsed, solved)
     )

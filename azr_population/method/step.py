@@ -15,7 +15,7 @@ import torch
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
-from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
+from azr_population.method.callbacks import Callback, PhaseClock, call
 from azr_population.method.phases import (
     StepContext,
     draw_replay,
@@ -57,13 +57,12 @@ class SelfPlay:
     def play_step(self) -> StepRecords:
         """Plays the next step."""
         context, population, clock = self.context, self.population, PhaseClock()
-        callbacks = Callbacks(self.callbacks, population, clock)
         context.engine.take_generated()  # evals are not in the budget
         with clock("match"):
             population.begin_step(population.step + 1)
         with clock("propose"):
             rows = propose(context, population, self.config.task, self.config.engine)
-        callbacks.proposed(rows)
+        call(self.callbacks, "proposed", clock, population, rows)
         with clock("verify"):
             verify(rows, context, self.config.task, self.held_out)
         with clock("solve"):
@@ -81,13 +80,13 @@ class SelfPlay:
         check_budget(generated, [*rows, *replays])
         rows = by_match(rows)
         practice = [attempt for replay in replays for attempt in replay.attempts]
-        callbacks.updated(rows, practice)
+        call(self.callbacks, "updated", clock, population, rows, practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, self._make_child)
         records = population.record(rows, updates, generated, matches, births, practice)
-        callbacks.recorded(rows, records)
+        call(self.callbacks, "recorded", clock, population, rows, records)
         records.metrics |= clock.metrics()
         return records
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -70,53 +71,42 @@ def _attempts(
     config: PopulationConfig,
     generator: np.random.Generator,
 ) -> list[ScoredCompletion]:
-    """Up to `count` attempts: first one for every task in random order, then a second for each, and
-    so on, because different tasks teach more than repeated ones."""
-    baseline = BASELINES.find(config.student_advantage).function
+    """Up to `count` of the attempts at these tasks that teach something."""
+    baseline = BASELINES.find(config.student_advantage)
     raw = config.student_advantage in RAW
-    values = [
-        baseline([attempt.reward for attempt in row.attempts]) or [None] * len(row.attempts)
-        for row in rows
-    ]
-    teaching = [
-        [k for k, value in enumerate(row_values) if value is not None] for row_values in values
-    ]
-    chosen = []
-    for number, place in choose_attempts(rows, teaching, count, generator):
-        row, value = rows[number], values[number][place]
-        assert value is not None
-        slot, attempt = row.student.slot, row.attempts[place]
-        chosen.append(
-            ScoredCompletion(slot, "solve", row.type, attempt.completion, value, attempt, raw)
+    candidates = []
+    for row in rows:
+        rewards = [attempt.reward for attempt in row.attempts]
+        values, slot = baseline(rewards) or [None] * len(rewards), row.student.slot
+        candidates.append(
+            [
+                ScoredCompletion(slot, "solve", row.type, attempt.completion, value, attempt, raw)
+                for attempt, value in zip(row.attempts, values, strict=True)
+                if value is not None
+            ]
         )
-    return chosen
+    return choose_attempts(candidates, count, generator)
 
 
 def choose_attempts(
-    rows: Sequence[Proposal | Replay],
-    teaching: Sequence[Sequence[int]],
-    count: int,
-    generator: np.random.Generator,
-) -> list[tuple[int, int]]:
-    """Up to `count` attempts as indices (row, attempt); see `_attempts`. `teaching` has the
-    candidate attempts of each row."""
-    by_type: dict[str, list[int]] = {}
-    for number, row in enumerate(rows):
-        if teaching[number]:
-            by_type.setdefault(row.type, []).append(number)
-    queues: list[list[tuple[int, int]]] = []
-    for candidates in by_type.values():
-        order = [candidates[int(i)] for i in generator.permutation(len(candidates))]
-        rounds = range(max(len(teaching[number]) for number in order))
-        queues.append(
-            [(n, teaching[n][turn]) for turn in rounds for n in order if turn < len(teaching[n])]
-        )
-    chosen: list[tuple[int, int]] = []
-    while len(chosen) < count and any(queues):
-        for queue in queues:
-            if queue and len(chosen) < count:
-                chosen.append(queue.pop(0))
-    return chosen
+    candidates: Sequence[Sequence[ScoredCompletion]], count: int, generator: np.random.Generator
+) -> list[ScoredCompletion]:
+    """Up to `count` of the candidates, which are listed by task. Task types take turns. Within a
+    type: first one attempt at each task in random order, then a second at each, and so on, because
+    different tasks teach more than repeated ones."""
+    by_type: dict[str, list[Sequence[ScoredCompletion]]] = {}
+    for of_task in filter(None, candidates):
+        by_type.setdefault(of_task[0].type, []).append(of_task)
+    queues = []
+    for tasks in by_type.values():
+        order = generator.permutation(len(tasks))
+        queues.append(_in_turn([tasks[int(i)] for i in order]))
+    return _in_turn(queues)[:count]
+
+
+def _in_turn(queues: Sequence[Sequence[ScoredCompletion]]) -> list[ScoredCompletion]:
+    """The first of each queue, then the second of each, and so on."""
+    return [row for turn in zip_longest(*queues) for row in turn if row is not None]
 
 
 def advantages(
@@ -129,7 +119,7 @@ def advantages(
     """
     normalised = [row for row in rows if not row.raw]
     normalised_values = iter(
-        ADVANTAGES.find(config.advantage).function(
+        ADVANTAGES.find(config.advantage)(
             [row.value for row in normalised],
             [(row.slot, row.phase, row.type) for row in normalised],
             [len(row.completion.token_ids) for row in normalised] if by_token else None,

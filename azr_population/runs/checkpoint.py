@@ -25,7 +25,7 @@ _FILES = ("state.pt", "state.json")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint as read: `tensors` is the engine's state, `plain` everything else."""
+    """A checkpoint in memory: `tensors` is the engine's state, `plain` everything else."""
 
     step: int
     tensors: dict[str, Any]
@@ -42,8 +42,8 @@ def save_checkpoint(
     keep: int,
     every: int = 0,
 ) -> Path:
-    """Writes `folder/step_<step>` and removes all but the newest `keep` checkpoints and those of
-    every so many steps (0: none)."""
+    """Writes `folder/step_<step>`. Then it removes all checkpoints but the newest `keep` and those
+    at multiples of `every` steps (0: none)."""
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step_{step}"
     with replacing_folder(final) as temporary:
@@ -92,10 +92,10 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
 
 
 def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:
-    """The tensors of a checkpoint that was found to be sound: its checksums are not asked again.
+    """The tensors of a sound checkpoint, on the CPU, without checking the checksums again.
 
-    On the CPU; `mapped`: from the file where they are used, so that all processes of a machine have
-    one copy among them. Whoever changes one in place changes its own.
+    With `mapped` they are read from the file on use, so that all processes of a machine share one
+    copy; a change in place stays in the process.
     """
     file = folder / f"step_{step}" / "state.pt"
     tensors: dict[str, Any] = torch.load(file, "cpu", weights_only=True, mmap=mapped)
@@ -120,12 +120,12 @@ def _read(step: int, path: Path, skipped: Sequence[str], mapped: bool = False) -
 
 
 def last_step(folder: Path) -> int:
-    """The step of the newest checkpoint in `folder`, sound or not; 0 when there is none."""
+    """The step of the newest checkpoint in `folder`, sound or not; 0 if there is none."""
     return max((step for step, _ in steps(folder)), default=0)
 
 
 def _save_tensors(tensors: dict[str, Any], path: Path) -> None:
-    """torch.save, which hides why a file cannot be written (a full disk) in its error's context."""
+    """torch.save; an OSError such as a full disk is raised, which torch hides in its context."""
     try:
         with path.open("xb") as file:
             torch.save(tensors, file)

@@ -4,13 +4,13 @@
     evals.jsonl  validations.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
     snapshots/step_<n>/<name>/  report.html
 
-Of a run that recipes commit there are config.yaml, environment.json and metrics.jsonl.gz alone.
+The results that recipes commit have config.yaml, environment.json and metrics.jsonl.gz only.
 
-`completions.jsonl` is for reading (`method/completion_log.py`) and bounded: when it has grown to
-32 MB it becomes `completions.older.jsonl`, in place of the one before.
+`completions.jsonl` is for reading (`method/completion_log.py`). At 32 MB it becomes
+`completions.older.jsonl` and replaces the previous one.
 
-Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
-by readers and cut off on resume. One process at a time writes a run (`locked`).
+Each `.jsonl` file gets whole lines, flushed at the end of a step. Readers skip a line that a crash
+cut off, and resume removes it. One process at a time writes a run (`locked`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from azr_population.versions import refuse_older_format
 
 RECORDS = ("metrics", "matches", "lineage", "tasks", "evals", "validations", "completions")
 BOUNDED = {"completions": 32_000_000}
-"""Bytes at which a record's file is put aside, and the one that was aside removed."""
+"""Bytes at which a record's file replaces its older file."""
 
 
 def next_folder(population: str) -> Path:
-    """The first of `runs/<population>-<date>-<n>` that is not there."""
+    """The first folder `runs/<population>-<date>-<n>` that does not exist."""
     name = f"{population}-{date.today().isoformat()}"
     return next(path for n in count(1) if not (path := Path("runs", f"{name}-{n}")).exists())
 
@@ -59,21 +59,17 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of the `step_<n>` checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def members(self) -> Path:
+        self.members = self.path / "members"
         """The folder with a PEFT folder for each member."""
-        return self.path / "members"
+        self.checkpoints = self.path / "checkpoints"
+        """The folder of the `step_<n>` checkpoints."""
+        self.snapshots = self.path / "snapshots"
+        """The folder of the `step_<n>` folders that hold the members of that step."""
 
     @property
-    def snapshots(self) -> Path:
-        """Folder of the `step_<n>` folders that hold the members of that step."""
-        return self.path / "snapshots"
+    def exists(self) -> bool:
+        """Whether there is a run in the folder."""
+        return (self.path / "config.yaml").is_file()
 
     @property
     def config_file(self) -> Path:
@@ -88,22 +84,22 @@ class RunDirectory:
         return self.members / check_name(name)
 
     def refuse_unless_new(self) -> None:
-        """Raises `UserError` when the folder holds something already."""
+        """Raises UserError if the folder is not empty."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            is_run = (self.path / "config.yaml").is_file()
-            way_out = f"continue it with: azr-population resume {self.path}, or " if is_run else ""
+            resume = f"continue it with: azr-population resume {self.path}, or "
+            way_out = resume if self.exists else ""
             raise UserError(
                 f"run.dir={self.path} is not empty; {way_out}choose another run.dir", key="run.dir"
             )
 
     @property
     def results_only(self) -> bool:
-        """Whether only settings and metrics (`metrics.jsonl.gz`) of a run are here, as recipes
+        """Whether the folder only has a run's settings and metrics (`metrics.jsonl.gz`), as recipes
         commit them."""
         return (self.path / "metrics.jsonl.gz").is_file()
 
     def refuse_results_only(self) -> None:
-        """Raises `UserError` if only settings and metrics of a run are here."""
+        """Raises UserError if the folder only has a run's settings and metrics."""
         if self.results_only:
             raise UserError(
                 f"{self.path} has a run's metrics and not its members or tasks; look at them by "
@@ -112,9 +108,9 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps every other process from writing this run; freed even by a crash. Raises UserError:
-        another process has it, a link in it leads elsewhere, or a folder lies where a file belongs,
-        or the other way round."""
+        """Keeps other processes from writing this run; a crash releases it too. Raises UserError:
+        another process has it, it contains a link, or a folder is in the place of a file or the
+        other way round."""
         refuse_unplain(
             self.path, below=(self.members.name, self.checkpoints.name, self.snapshots.name)
         )
@@ -128,14 +124,13 @@ class RunDirectory:
             yield
 
     def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
-        """Starts a new run here. Raises UserError: the folder holds something already, or cannot be
-        written."""
+        """Starts a new run here. Raises UserError: the folder is not empty or cannot be written."""
         self.refuse_unless_new()
         with writing(f"run.dir={self.path}"):
             self.members.mkdir(parents=True)
             self.checkpoints.mkdir()
             write_atomically(self.path / "environment.json", json.dumps(environment, indent=2))
-            # Last, because a folder with a config.yaml is what counts as a run.
+            # Last, because a folder with a config.yaml counts as a run.
             write_atomically(self.path / "config.yaml", config_yaml)
 
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
@@ -151,50 +146,47 @@ class RunDirectory:
             os.replace(path, older)
 
     def truncate(self, last_step: int) -> None:
-        """Drops what was recorded after `last_step`, and any torn line, from every record, and
-        later snapshots.
-
-        Lines before that stay as they are, damaged ones too.
-        """
+        """Removes what was recorded after `last_step`: lines of all records, and snapshots. Earlier
+        lines stay as they are, damaged ones too."""
         for step, folder in steps(self.snapshots):
             if step > last_step:
                 shutil.rmtree(folder)
         for record in RECORDS:
             older, path = self._files(record)
             _truncate(path, last_step)
-            # The file was put aside after that step: it was the one written to then.
+            # The file was replaced after that step, so it is the current one again.
             if _truncate(older, last_step):
                 os.replace(older, path)
 
     def copy_records(self, other: RunDirectory, last_step: int) -> None:
-        """Takes over what another run recorded up to `last_step`, in place of any of its own."""
+        """Copies another run's records up to `last_step`, in place of its own."""
         for source in (path for record in RECORDS for path in other._files(record)):
             if source.exists():
                 write_atomically(self.path / source.name, read_text(source))
         self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration as plain dicts. Raises UserError: there is none, or it cannot
+        """The resolved configuration as plain data. Raises UserError: there is none, or it cannot
         be read."""
         settings = read_yaml(self.config_file, dumped=self.results_only)
         refuse_older_format(self.config_file, settings)
         return settings
 
     def environment(self) -> dict[str, Any]:
-        """Versions, platform, command; empty when it was never written. Raises UserError: it cannot
-        be read."""
+        """Versions, platform, command; empty if the run has none. Raises UserError: it cannot be
+        read."""
         path = self.path / "environment.json"
         stored = read_json(path) if path.exists() else {}
         return stored if isinstance(stored, dict) else {}
 
-    def check_base(self, weights: str, mend: str = "", named: str = "") -> None:
-        """Raises `UserError` if the run was played on a base with another hash than `weights`;
-        `mend` is the way out, `named` what the user called the run."""
+    def check_base(self, weights: str, fix: str = "", named: str = "") -> None:
+        """Raises UserError if the run's base has another hash than `weights`. `fix` is the way
+        out, `named` is what the user called the run."""
         recorded = self.environment().get("base")
         if recorded and recorded != weights:
             raise UserError(
                 f"{named or self.path} was made on a base with the hash {recorded}, and this one "
-                f"has {weights}{mend}"
+                f"has {weights}{fix}"
             )
 
     def metrics(self) -> Iterator[dict[str, Any]]:
@@ -218,16 +210,16 @@ class RunDirectory:
         return self._read("evals")
 
     def validations(self) -> Iterator[dict[str, Any]]:
-        """One record per validation by AZR: who sat it, and the share solved of each source."""
+        """One record per validation by AZR: who took it, and the share solved by source."""
         return self._read("validations")
 
     def completions(self) -> Iterator[dict[str, Any]]:
-        """One record per completion that is kept."""
+        """One record per logged completion."""
         return self._read("completions")
 
     def unreadable(self) -> dict[str, int]:
-        """How many lines readers skip, for each record with any. A torn last line, which a crash
-        leaves, does not count."""
+        """The number of lines that readers skip, for each record with any. A last line that a crash
+        cut off does not count."""
         counts: Counter[str] = Counter()
         for record in RECORDS:
             for line in self._lines(record):
@@ -247,13 +239,20 @@ class RunDirectory:
                 yield from jsonl.bounded(packed)
 
     def _files(self, record: str) -> tuple[Path, Path]:
-        """Where the older and the newer lines of a record are; only what is bounded has older."""
+        """The files with the older and the newer lines; only `BOUNDED` records have older ones."""
         return self.path / f"{record}.older.jsonl", self.path / f"{record}.jsonl"
 
 
+def member_folders(folder: Path) -> list[Path]:
+    """The members' PEFT folders in `members/` or in a snapshot, by name; `members/best`, a copy, is
+    left out. Raises UserError: a folder has a name that no member can have."""
+    folders = (path for path in sorted(folder.glob("[!.]*_*")) if path.is_dir())
+    return [path for path in folders if check_name(path.name)]
+
+
 def _truncate(path: Path, last_step: int) -> bool:
-    """Drops what comes after the last whole line of a step up to `last_step`; whether there was
-    any."""
+    """Cuts the file after the last whole line of a step up to `last_step`. Returns whether it was
+    longer."""
     if not path.exists():
         return False
     end = 0
@@ -270,7 +269,7 @@ def _truncate(path: Path, last_step: int) -> bool:
 
 
 def steps(folder: Path) -> list[tuple[int, Path]]:
-    """The `step_<n>` folders in `folder`, oldest first; none where it is missing."""
+    """The `step_<n>` folders in `folder`, oldest first; none if it does not exist."""
     if not folder.is_dir():
         return []
     matches = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""One line of a record, read and written."""
+"""Reads and writes one line of a record."""
 
 import json
 import math
@@ -14,19 +14,19 @@ _KINDS: dict[str, type] = {
     **dict.fromkeys(("phase", "verdict", "reason", "prompt", "completion"), str),
     "generation": int,
 }
-"""What the records' fields hold, where they hold anything."""
+"""The types of the records' fields; null is always allowed."""
 _NUMBERS = frozenset(
     ("proposed", "valid", "solve_rate", "reward", "advantage", "log_prob", "tokens")
 )
 _SCORES = frozenset(("greedy", "t0.4", "t1"))
 
 LONGEST = 4_000_000
-"""Bytes of a row; the longest of ours, a prompt of 8,000 tokens, has a hundredth of it."""
+"""Most bytes of a row; our longest, with a prompt of 8,000 tokens, has a hundredth of it."""
 
 
 def bounded(file: BufferedIOBase) -> Iterator[bytes]:
-    """The lines of a file; of one longer than a row can be its beginning, so that a file that is a
-    single line is never in memory whole."""
+    """The lines of a file. Of a line longer than any row only the beginning is read, so that
+    a file that is one line is never in memory as a whole."""
     while line := file.readline(LONGEST + 2):
         part = line
         while len(part) == LONGEST + 2 and not part.endswith(b"\n"):
@@ -35,9 +35,9 @@ def bounded(file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
-    thing than is ever written there. What is not a number where one belongs is left out. So nobody
-    who reads a row has to ask."""
+    """A row of a record; None for a line that is not JSON, has no step, or has a field of another
+    type than we write. A metric that is not a number is left out. Readers of a row can rely on
+    it."""
     try:
         row = _DECODER.decode(line.decode("utf-8")) if len(line) <= LONGEST else None
     except (ValueError, RecursionError):
@@ -52,7 +52,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_no_number(key: str, value: Any) -> bool:
-    """Whether a metric holds something else, or more than 1e100, whose square would overflow."""
+    """Whether a metric is not a number, or above 1e100, where its square would overflow."""
     if key in _SCORES:
         return any(_is_no_number("/", score) for score in value or ())
     if key == "past/student" or ("/" not in key and key not in _NUMBERS):
@@ -61,7 +61,7 @@ def _is_no_number(key: str, value: Any) -> bool:
 
 
 def _no_number(text: str) -> NoReturn:
-    """For NaN and Infinity, which are no JSON and which `line` never writes."""
+    """Refuses NaN and Infinity, which are not JSON and which `line` never writes."""
     raise ValueError(text)
 
 
@@ -69,7 +69,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` would mak
 
 
 def line(row: dict[str, Any]) -> str:
-    """One line of strict JSON: what is not finite (a blown-up loss) becomes null."""
+    """One line of strict JSON; a number that is not finite (a blown-up loss) becomes null."""
     try:
         return json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n"
     except ValueError:

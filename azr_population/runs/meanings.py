@@ -31,17 +31,16 @@ MEANINGS = {
     "lost": "the referee's worker died; says nothing about the program",
     "malformed": "the question itself could not be read",
 }
-"""The referee's words, those of the validity rules, and the hosts' own."""
+"""Reasons of the referee, of the validity rules and of the hosts."""
 
 
 def meaning(reason: str, finished: object = True) -> str:
-    """What a reason says; empty for a word that nobody knows. `finished` is False where the limit
-    of tokens cut a completion off, which is then why it has no form."""
+    """The meaning of a reason; empty for an unknown one. `finished` is False if the token limit cut
+    the completion off, which explains its form."""
     text = MEANINGS.get(reason, "")
     return f"{text} (cut off by the limit of tokens)" if text and finished is False else text
 
 
 def verdict_words(verdict: str, reason: str) -> str:
-    """`refused, too few inputs`. The verdict alone where the reason says no more: a valid proposal
-    is ok, and a solved attempt is solved."""
+    """`refused, too few inputs`; the verdict alone if the reason adds nothing (`valid`, `ok`)."""
     return verdict if reason in (verdict, "ok") else f"{verdict}, {reason.replace('_', ' ')}"

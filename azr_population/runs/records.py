@@ -23,8 +23,7 @@ Record = Mapping[str, Any]
 T = TypeVar("T")
 
 REMEMBERED = 200
-"""Runs whose results are kept in memory: a comparison reads many runs again for every
-diagnostic."""
+"""Runs whose results stay in memory, because a comparison reads many runs several times."""
 
 
 def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]:
@@ -44,7 +43,7 @@ def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]
 
 
 def _state(run: RunDirectory) -> tuple[tuple[int, ...], ...]:
-    """Which files the records are in, their sizes and times."""
+    """The files of the records with their sizes and times."""
     state: list[tuple[int, ...]] = []
     for name in (*(f"{record}.jsonl" for record in RECORDS), "metrics.jsonl.gz", "config.yaml"):
         try:
@@ -56,8 +55,7 @@ def _state(run: RunDirectory) -> tuple[tuple[int, ...], ...]:
 
 
 def number(value: Any) -> float | None:
-    """`value` as a float, else None; beyond 1e100, where no figure of ours is, its square would
-    overflow."""
+    """`value` as a float; None if it is not a number below 1e100, whose square would overflow."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e100:
         return None
     return float(value)
@@ -76,7 +74,7 @@ def conservative(member: Record) -> float | None:
 
 
 def show(value: Any, form: str, missing: str = "-") -> str:
-    """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
+    """`value` in a format such as `{:.0%}`; `missing` if it is not a finite number."""
     figure = number(value)
     return missing if figure is None else form.format(figure)
 
@@ -97,8 +95,8 @@ ROLES = ("teacher", "student", "agent")
 
 
 def grouped(line: Record) -> dict[str, dict[str, Any]]:
-    """A flat line of `metrics.jsonl` by what stands before the first slash: `teacher`, `student_0`,
-    `eval`, `time`, ... -> the rest of the name -> the value."""
+    """A flat line of `metrics.jsonl` by the name before the first slash (`teacher`, `student_0`,
+    `eval`, `time`, ...) and the rest of the name."""
     groups: dict[str, dict[str, Any]] = {}
     for key, value in line.items():
         group, slash, name = key.partition("/")
@@ -108,7 +106,7 @@ def grouped(line: Record) -> dict[str, dict[str, Any]]:
 
 
 def role_of(group: str) -> str:
-    """The role of a member (`student_0`) or of a role; empty for another group of metrics."""
+    """The role of a member (`student_0`) or a role; empty for another group of metrics."""
     role, _, number = group.rpartition("_")
     role = role if number.isdecimal() else group
     return role if role in ROLES else ""
@@ -142,7 +140,7 @@ def last_step(run: RunDirectory) -> int:
 
 @remembered
 def whole_config(run: RunDirectory) -> dict[str, Any]:
-    """The whole of `config.yaml`, read once. Raises UserError: as `RunDirectory.config`."""
+    """`config.yaml`, read once. Raises UserError: as `RunDirectory.config`."""
     return run.config()
 
 
@@ -158,11 +156,11 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 
 def domain_of(run: RunDirectory) -> Domain:
-    """What the run's tasks are about; where nothing is said of it `code`, and inside AZR `code_e`,
-    which is that and AZR's fourth type.
+    """The domain of the run's tasks. If the configuration has none it is `code`, and inside AZR
+    `code_e`, which adds AZR's fourth type.
 
-    Somebody's own is not run for reading (see `registry.trust`): measures and coverage are left
-    out, and a line of the log says so. Raises UserError: a trusted domain cannot be imported.
+    Custom domains are not run for reading (see `registry.trust`): measures and coverage are left
+    out, with a line in the log. Raises UserError: a trusted domain cannot be imported.
     """
     unsaid = "code_e" if config_of(run, "azr") is not None else "code"
     name = str(config_of(run, "task", "domain") or unsaid)
@@ -182,6 +180,6 @@ def _log_once(name: str) -> None:
 
 
 def roles_of(run: RunDirectory) -> dict[str, str]:
-    """The role of every member that occurs in the metrics, in the order recorded."""
+    """The role of every member in the metrics, in the order recorded."""
     groups = dict.fromkeys(group for line in lines_of(run) for group in grouped(line))
     return {name: role for name in groups if name not in ROLES and (role := role_of(name))}

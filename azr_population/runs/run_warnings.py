@@ -30,13 +30,13 @@ class RunWarning(NamedTuple):
 
 
 def warnings_of(run: RunDirectory) -> list[RunWarning]:
-    """Of a run as far as it is recorded."""
-    return find_warnings(lines_of(run), run.evals(), mend_of(run))
+    """The warnings of a run, as far as it is recorded."""
+    return find_warnings(lines_of(run), run.evals(), suggested_fix(run))
 
 
-def mend_of(run: RunDirectory) -> str:
-    """The setting that helped most in recipes/line6_choice, unless the run has it: replay, which
-    AZR's own solver always has."""
+def suggested_fix(run: RunDirectory) -> str:
+    """The setting that helped most in recipes/line6_choice: replay. Empty if the run has it;
+    AZR's solver always does."""
     inside_azr = config_of(run, "azr") is not None
     if inside_azr or config_of(run, "population", "replay_fraction"):
         return ""
@@ -44,14 +44,14 @@ def mend_of(run: RunDirectory) -> str:
 
 
 def find_warnings(
-    lines: Iterable[Record], evals: Iterable[Record] = (), mend: str = ""
+    lines: Iterable[Record], evals: Iterable[Record] = (), fix: str = ""
 ) -> list[RunWarning]:
-    """Each kind once for a member, when it begins, in the order of steps.
+    """Each kind of warning once for a member, at the step at which it begins, by step.
 
     Args:
         lines: of `metrics.jsonl`, ascending.
         evals: lines of `evals.jsonl`, ascending.
-        mend: named first as the way out; see `mend_of`.
+        fix: the setting that is named first; see `suggested_fix`.
     """
     warnings: dict[tuple[str, str], RunWarning] = {}
     recent: dict[str, list[float]] = {}
@@ -67,21 +67,21 @@ def find_warnings(
             window.append(value)
             del window[:-STEPS]
             mean = sum(window) / STEPS
-            text = _OF_PROPOSALS[metric](member, mean, mend) if len(window) == STEPS else None
+            text = _OF_PROPOSALS[metric](member, mean, fix) if len(window) == STEPS else None
             if text:
                 kind = "copies" if metric == "unique_frac" else "runaway"
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 warnings.setdefault((member, kind), RunWarning(step, member, kind, text))
-    for warning in _forgetting(evals, mend):
+    for warning in _forgetting(evals, fix):
         warnings.setdefault((warning.member, warning.kind), warning)
     return sorted(warnings.values())
 
 
-def _runaway(member: str, rate: float, mend: str) -> str | None:
+def _runaway(member: str, rate: float, fix: str) -> str | None:
     if LOW <= rate <= HIGH:
         return None
     below = rate < LOW
-    ways = [mend] if mend else []
+    ways = [fix] if fix else []
     if role_of(member) == "teacher":
         ways.append("population.teacher_target_solve_rate=[0.25,0.75] slows the teacher down")
     ways.append("population.teacher_reward=frontier pays for tasks that some attempts solve")
@@ -92,7 +92,7 @@ def _runaway(member: str, rate: float, mend: str) -> str | None:
     )
 
 
-def _copies(member: str, unique: float, mend: str) -> str | None:
+def _copies(member: str, unique: float, fix: str) -> str | None:
     if unique >= UNIQUE:
         return None
     return (
@@ -104,7 +104,7 @@ def _copies(member: str, unique: float, mend: str) -> str | None:
 _OF_PROPOSALS = {"solve_rate": _runaway, "unique_frac": _copies}
 
 
-def _forgetting(evals: Iterable[Record], mend: str) -> Iterable[RunWarning]:
+def _forgetting(evals: Iterable[Record], fix: str) -> Iterable[RunWarning]:
     """Evals that are worse than the member's best one by more than twice the standard error of the
     difference over tasks."""
     best: dict[str, Sequence[float]] = {}
@@ -124,6 +124,6 @@ def _forgetting(evals: Iterable[Record], mend: str) -> Iterable[RunWarning]:
             score, most = (sum(values) / len(values) for values in (scores, before))
             text = (
                 f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step}, "
-                f"{most:.0%} at its best (kept in members/best)" + (f"; {mend}" if mend else "")
+                f"{most:.0%} at its best (kept in members/best)" + (f"; {fix}" if fix else "")
             )
             yield RunWarning(step, member, "forgets", text)

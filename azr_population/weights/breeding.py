@@ -30,15 +30,14 @@ class Breeding(NamedTuple):
 
 def all_operators() -> list[Operator]:
     """All operators, in the order of their codes: mutations, crossovers, those without."""
-    operators = (entry.function for entry in OPERATORS)
-    return sorted(operators, key=lambda operator: operator.code or "~")
+    return sorted(OPERATORS.values(), key=lambda operator: operator.code or "~")
 
 
 def get_operator(name: str) -> Operator:
     """The operator, or the sequence joined by `+`, of that name or path. Raises UserError: unknown;
     the message lists the valid names."""
-    entries = [OPERATORS.find(part.strip()) for part in str(name).split("+")]
-    steps = tuple(replace(entry.function, name=entry.name) for entry in entries)
+    names = [part.strip() for part in str(name).split("+")]
+    steps = tuple(replace(OPERATORS.find(step), name=step) for step in names)
     if len(steps) == 1:
         return steps[0]
     for step in steps[1:]:
@@ -81,13 +80,7 @@ def breed(
     Raises UserError: an unknown operator or option, nothing to draw, parents that do not fit, or
     `ATTEMPTS` children in a row that are not finite.
     """
-    candidates = {
-        name: get_operator(name) for name, weight in mix.items() if _weight(name, weight) > 0
-    }
-    usable = {name: op for name, op in candidates.items() if op.parents <= len(parents)}
-    if not usable:
-        reason = "all weights are 0" if not candidates else f"{len(parents)} parents are too few"
-        raise UserError(f"no operator of the mix ({', '.join(mix)}) can be used: {reason}")
+    usable = usable_operators(mix, len(parents))
     for _ in range(ATTEMPTS):
         weights = torch.tensor([mix[name] for name in usable], dtype=torch.float64)
         index = torch.multinomial(weights.to(generator.device), 1, generator=generator)
@@ -111,6 +104,23 @@ def breed(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"
     )
+
+
+def usable_operators(mix: Mapping[str, float], parents: int) -> dict[str, Operator]:
+    """The operators of the mix, by name, that can be drawn with so many parents. Raises UserError:
+    an unknown operator, or none can be drawn."""
+    candidates = {
+        name: get_operator(name) for name, weight in mix.items() if _weight(name, weight) > 0
+    }
+    usable = {name: op for name, op in candidates.items() if op.parents <= parents}
+    if not usable:
+        reason = f"{parents} parents are too few" if candidates else "all weights are 0"
+        names = ", ".join(candidates or mix)
+        raise UserError(
+            f"evolution.operators: none of {names} can be used: {reason}; weigh a mutation, or set "
+            "evolution.interval=0"
+        )
+    return usable
 
 
 def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

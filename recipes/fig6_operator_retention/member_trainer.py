@@ -27,7 +27,7 @@ from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
 from azr_population.measuring.training_check import right_answers
 from azr_population.method.advantages import BASELINES, RAW, task_relative
-from azr_population.method.phases import seed_tasks
+from azr_population.method.phases import valid_tasks
 from azr_population.method.rewards import student_reward
 from azr_population.referee import Referee
 from azr_population.runs.streams import Streams
@@ -55,7 +55,7 @@ class MemberTrainer:
         self.format: Format = ChatFormat() if arguments.base else NanoFormat()
         if arguments.base:
             proposals = [p for p in Code().read_seeds(arguments.seed_file) if p.type == O]
-            tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
+            tasks = valid_tasks(proposals, Code(), referee, TaskConfig())
             self.eval_tasks, self._pool = (
                 tasks[::4],
                 [task for i, task in enumerate(tasks) if i % 4],
@@ -115,7 +115,7 @@ class MemberTrainer:
             arguments.samples,
             self.streams.integer(sampling, step),
         )
-        baseline = BASELINES.find(arguments.baseline).function
+        baseline = BASELINES.find(arguments.baseline)
         values: list[float | None] = []
         completions: list[Completion] = []
         for group in answers:

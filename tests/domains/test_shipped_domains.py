@@ -45,8 +45,8 @@ def test_drawn_tasks_are_valid_and_solved_by_their_answers(domain, tasks):
 
 
 def test_formats_read_what_they_write(domain, tasks):
-    for entry in domain.formats:
-        format = domain.format(entry.name)
+    for name in domain.formats:
+        format = domain.format(name)
         for task in tasks:
             proposal = format.parse_proposal(task.type, format.write_proposal(task))
             assert (proposal.program, proposal.inputs) == (task.program, task.inputs)

@@ -6,7 +6,7 @@ from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 
-SPACES = [space for entry in DOMAINS if (space := find_domain(entry.name).space)]
+SPACES = [space for name in DOMAINS if (space := find_domain(name).space)]
 
 
 def test_centroids_lie_within_bounds_and_each_is_its_own_cell():

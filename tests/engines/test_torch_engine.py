@@ -193,7 +193,7 @@ def test_a_member_that_samples_at_a_temperature_of_its_own_learns_at_it(engine):
 
 def test_lion_steps_by_the_sign_of_its_mean_and_decays_weights():
     weight = torch.nn.Parameter(torch.tensor([1.0, -1.0, 2.0]))
-    optimizer = OPTIMIZERS.find("lion").function([weight], lr=0.0, weight_decay=0.5)
+    optimizer = OPTIMIZERS.find("lion")([weight], lr=0.0, weight_decay=0.5)
     optimizer.param_groups[0]["lr"] = 0.1
     weight.grad = torch.tensor([3.0, -1e-6, 0.0])
     optimizer.step()

@@ -13,7 +13,7 @@ from azr_population.method import completion_log
 from azr_population.method.completion_log import CompletionLog, choose
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.runs.streams import Streams
 
 PROGRAM = ParsedProposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
@@ -68,7 +68,7 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
 
 def test_practice_is_kept_too_and_decoded_late(roster):
     output = Completion(1, (72,), tuple(b"so 2"), (), False)
-    attempt = BufferAttempt(output, None, reward=-1.0, type="code_o")
+    attempt = Attempt(output, None, reward=-1.0, type="code_o")
     (line,) = kept(roster, [], practice=[attempt])
     assert (line["completion"], line["prompt"], line["log_prob"]) == ("so 2", "H|", None)
     assert (line["opponent"], line["finished"], line["verdict"]) == (None, False, "failed")

@@ -3,20 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from refusals import refuses
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.hosts.local.run import make_callbacks
-from azr_population.method.held_out_eval import (
-    SELF_PROPOSED,
-    HeldOutEval,
-    pass_at,
-    reliability,
-    self_proposed_eval,
-    store_self_proposed,
-)
-from azr_population.method.step import SelfPlay
+from azr_population.method.held_out_eval import HeldOutEval, pass_at, reliability
 
 
 @pytest.fixture
@@ -75,7 +65,7 @@ def scores_of(held_out, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
     context = replace(game.context, format=format) if format else game.context
     scores = held_out.evaluate(context, students, run_seed, step).scores
-    return {name: of_member["t1"] for name, of_member in scores.items()}
+    return {name: of_member["t1"] for name, of_member in zip(members, scores, strict=True)}
 
 
 def test_who_else_sits_changes_no_score_and_noise_is_not_shared(play, held_out, config):
@@ -114,7 +104,7 @@ def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, 
     student = game.population.roster["student_0"]
     result = held_out.evaluate(game.context, [student], 1, 1, samples=8)
     assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
-    scores = result.scores["student_0"]
+    (scores,) = result.scores
     assert set(scores["greedy"]) <= {0.0, 1.0}
     assert [score > 0 for score in scores["t1"]] == [score == 1.0 for score in scores["pass@8"]]
 
@@ -130,7 +120,7 @@ def test_strata_have_means_of_their_own(play, held_out, config):
     solve = game.context.engine._solve
     game.context.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
     result = held_out.evaluate(game.context, [game.population.roster["student_0"]], 1, 1)
-    metrics = result.metrics([game.population.roster["student_0"]])
+    metrics = result.metrics()
     assert metrics["eval/greedy/core"] == pytest.approx(1 / 12)
     assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics
 
@@ -145,59 +135,6 @@ def test_programs_of_the_exam_are_no_tasks(play, populations):
     metrics = game.play_step().metrics
     refused = metrics["reason/held_out"]
     assert 0 < refused < 24 and metrics["eval/near_copies"] == 24 - refused
-
-
-@pytest.fixture
-def contexts(play):
-    """Of its slots; the last is the bare base, which proposes something valid half of the time."""
-    return lambda *skill: play([*skill, 0.5]).context
-
-
-@pytest.fixture
-def wanted(config, tmp_path):
-    config.eval.self_proposed_tasks, config.run.dir = 11, str(tmp_path)
-    config.task.types = ["code_o", "code_i"]
-    return config
-
-
-def test_the_bases_valid_tasks_are_drawn_alike_whoever_plays(wanted, contexts):
-    held_out = self_proposed_eval(wanted, contexts(1.0, 0.0), [])
-    assert [task.type for task in held_out.tasks] == ["code_o"] * 6 + ["code_i"] * 5
-    assert len({task.program for task in held_out.tasks}) == 11
-    wanted.seed += 1
-    assert self_proposed_eval(wanted, contexts(0.3), []).tasks == held_out.tasks
-    wanted.eval.seed += 1
-    assert self_proposed_eval(wanted, contexts(0.3), []).tasks != held_out.tasks
-    wanted.eval.self_proposed_tasks = 0
-    assert self_proposed_eval(wanted, contexts(0.3), []) is None
-
-
-def test_it_leaves_out_what_is_reported(wanted, contexts):
-    first = self_proposed_eval(wanted, contexts(1.0), []).tasks
-    other = self_proposed_eval(wanted, contexts(1.0), first[:3]).tasks
-    assert not {task.program for task in first[:3]} & {task.program for task in other}
-
-
-def test_what_is_kept_is_read_and_damage_is_told(wanted, contexts, tmp_path):
-    held_out = self_proposed_eval(wanted, contexts(1.0), [])
-    store_self_proposed(held_out, tmp_path)
-    wanted.eval.seed += 1
-    assert self_proposed_eval(wanted, contexts(1.0), []).tasks == held_out.tasks
-    (tmp_path / SELF_PROPOSED).write_text('{"type": "code_o"}\n')
-    with refuses("self_proposed_eval.jsonl"):
-        self_proposed_eval(wanted, contexts(1.0), [])
-
-
-def test_students_sit_it_beside_the_exam(wanted, contexts):
-    wanted.population.teachers = wanted.population.students = 2
-    wanted.eval.every = 1
-    self_proposed = self_proposed_eval(wanted, contexts(1.0), [])
-    game = SelfPlay(wanted, contexts(1.0, 1.0, 1.0, 0.0), self_proposed.tasks)
-    game.callbacks = make_callbacks(game, self_proposed, None, self_proposed)
-    step = game.play_step()
-    assert step.metrics["eval/self_proposed"] == 0.5
-    assert [row["self_proposed"] for row in step.evals] == [[1.0] * 11, [0.0] * 11]
-    assert game.held_out.is_copy(self_proposed.tasks[0].program)
 
 
 def test_reliability_and_spread_are_those_of_a_known_table():

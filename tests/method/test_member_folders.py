@@ -11,7 +11,7 @@ from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, Pop
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.method.member_folders import export_members, keep_best
+from azr_population.method.member_folders import MemberFolders
 from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.runs import RunDirectory
@@ -46,7 +46,7 @@ def test_a_card_tells_where_a_member_comes_from_and_no_path(run, adapter, tmp_pa
     student.rating, student.generation = Rating(26.5, 3.25), 1
     birth = {"step": 5, "child": "student_0", "operator": "dare", "parents": ["student_0"]}
     run.append("lineage", [{**birth, "step": 2, "operator": "old"}, birth])
-    export_members(population, lambda slot: adapter, run, BASE)
+    MemberFolders(population, lambda slot: adapter, run, BASE).export()
     text = (run.members / "student_0" / "README.md").read_text()
     facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
     assert facts.pop("role").startswith("student")
@@ -66,7 +66,7 @@ def test_a_card_tells_where_a_member_comes_from_and_no_path(run, adapter, tmp_pa
 
 
 def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
-    export_members(population_of(0, 0), lambda slot: adapter, run, BASE)
+    MemberFolders(population_of(0, 0), lambda slot: adapter, run, BASE).export()
     folder = run.members / "agent_0"
     text = (folder / "README.md").read_text()
     assert "rating" not in text and "role: agent" in text
@@ -87,10 +87,11 @@ def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
 )
 def test_the_best_member_of_all_evals_is_kept(run, adapter, before, scores, best):
     population = population_of(1, 2)
+    folders = MemberFolders(population, lambda slot: adapter, run, BASE)
     population.step = 1
-    keep_best({"student_1": 0.3}, None, population, lambda slot: adapter, run, BASE)
+    folders.keep_best({"student_1": 0.3}, None)
     population.step = 7
-    keep_best(scores, before, population, lambda slot: adapter, run, BASE)
+    folders.keep_best(scores, before)
     text = (run.members / "best" / "README.md").read_text()
     facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
     step = 1 if before == 0.3 else 7

@@ -8,7 +8,13 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
 from azr_population.method import phases
-from azr_population.method.training import attempts, choose_attempts, proposals, samples
+from azr_population.method.training import (
+    ScoredCompletion,
+    attempts,
+    choose_attempts,
+    proposals,
+    samples,
+)
 
 
 def credited(rows, config):
@@ -31,7 +37,14 @@ def played(play, config, skill, teachers, students):
 
 
 def every(rows):
-    return [range(len(row.attempts)) for row in rows]
+    """All attempts as candidates, by task; `value` is the task's number."""
+    return [
+        [
+            ScoredCompletion(row.student.slot, "solve", row.type, a.completion, number, a)
+            for a in row.attempts
+        ]
+        for number, row in enumerate(rows)
+    ]
 
 
 @pytest.mark.parametrize(("teachers", "students"), [(1, 1), (2, 2), (2, 3), (4, 2), (0, 0)])
@@ -49,7 +62,7 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
     for match in {id(row.match): row.match for row in rows}.values():
         of_match = [row for row in rows if row.match is match]
         share = 12 * students // len({id(row.match) for row in rows})
-        chosen = choose_attempts(of_match, every(of_match), share, np.random.default_rng(0))
+        chosen = choose_attempts(every(of_match), share, np.random.default_rng(0))
         counts[match.student.name] += len(chosen)
     assert set(counts.values()) == {12} and len(counts) == students
     assert set(samples) == set(range(teachers + students))
@@ -89,12 +102,12 @@ def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
 
 def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(play, config):
     rows = played(play, config, [1.0, 0.5], 1, 1)
-    chosen = choose_attempts(rows, every(rows), 14, np.random.default_rng(0))
-    per_task = Counter(row for row, _ in chosen)
+    chosen = choose_attempts(every(rows), 14, np.random.default_rng(0))
+    per_task = Counter(attempt.value for attempt in chosen)
     assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
     # No attempt is taken twice, and there are never more than there are.
-    everything = choose_attempts(rows, every(rows), 99, np.random.default_rng(0))
-    assert len(set(everything)) == len(everything) == 24
+    everything = choose_attempts(every(rows), 99, np.random.default_rng(0))
+    assert len({id(attempt.of) for attempt in everything}) == len(everything) == 24
 
 
 def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
@@ -136,21 +149,18 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
         assert signs <= {(True, True), (False, False)}
 
 
-@pytest.mark.parametrize("baseline", ["positive_only", "positive_only_weighted"])
-def test_right_answers_alone_are_learned_where_not_all_agree(play, config, baseline):
+def test_right_answers_alone_are_learned_where_not_all_agree(play, config):
     config.population.batch_size = 48
     config.population.samples_per_task = 4
-    config.population.student_advantage = baseline
+    config.population.student_advantage = "positive_only"
     rows = played(play, config, [1.0, 0.5], 1, 1)
     samples = credited(rows, config)[1]
     learned = {id(sample.completion): sample.advantage for sample in samples}
     mixed = [r for r in rows if len({answer.solved for answer in r.attempts}) > 1]
     right = [(r, a) for r in mixed for a in r.attempts if a.solved]
     assert len(learned) == 48 < len(right)  # its rows and no more
-    for row, answer in right:
-        others = 1.5 * sum(not a.solved for a in row.attempts) / 3
-        expected = 1.0 if baseline == "positive_only" else others
-        assert learned.pop(id(answer.completion), expected) == pytest.approx(expected)
+    for _, answer in right:
+        assert learned.pop(id(answer.completion), 1.0) == 1.0
     assert not learned
 
 

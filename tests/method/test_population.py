@@ -15,7 +15,7 @@ from azr_population.domains.code.task_types import ParsedProposal, Task, TaskTyp
 from azr_population.engines.engine import Completion, Generated
 from azr_population.errors import UserError
 from azr_population.method.population import WINDOW, Population, rate_factor
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import nothing_valid
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
@@ -82,7 +82,7 @@ def test_practice_counts_as_written_and_not_as_played():
     pop.begin_step(1)
     played = rows(pop, {"student_0": False})
     practice = [
-        BufferAttempt(replace(WRITTEN, slot=1), None, solved, reason, reward, type="code_o")
+        Attempt(replace(WRITTEN, slot=1), None, solved, reason, reward, type="code_o")
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
     metrics = finish(pop, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
@@ -159,6 +159,15 @@ def test_only_the_teacher_whose_tasks_are_unsolved_stands_still():
 def test_an_interval_of_solve_rates_is_two_shares_in_order(interval):
     with refuses("population.teacher_target_solve_rate"):
         PopulationConfig.checked({"teacher_target_solve_rate": interval}, "population.")
+
+
+def test_rows_are_split_over_a_teachers_matches_and_what_is_left_over_goes_to_who_had_least():
+    pop = population(1, 3)
+    pop.begin_step(1)
+    met = [match.student.name for match in pop.assign_matches([0] * 7)]
+    assert met == ["student_0"] * 3 + ["student_1"] * 2 + ["student_2"] * 2
+    met += [match.student.name for match in pop.assign_matches([0] * 5)]
+    assert sorted(met.count(f"student_{n}") for n in range(3)) == [4, 4, 4]
 
 
 def hyper(teachers, students, **how):

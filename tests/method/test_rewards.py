@@ -21,7 +21,7 @@ from azr_population.registry import trust
     ],
 )
 def test_teacher_reward_by_solve_rate(name, rewards):
-    function = TEACHER_REWARDS.find(name).function
+    function = TEACHER_REWARDS.find(name)
     assert [function(rate) for rate in (0.0, 0.25, 1.0)] == rewards
 
 

@@ -57,6 +57,16 @@ def test_a_folder_of_something_else_is_no_members(tmp_path):
             run.member(name)
 
 
+def test_members_are_the_folders_of_members(tmp_path):
+    for name in ("student_1", "student_0", "best", ".student_2.tmp"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "student_3").touch()
+    assert [path.name for path in directory.member_folders(tmp_path)] == ["student_0", "student_1"]
+    (tmp_path / "critic_0").mkdir()
+    with refuses("critic_0"):
+        directory.member_folders(tmp_path)
+
+
 @pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "members", "checkpoints"])
 def test_a_run_with_a_link_in_it_is_not_written(tmp_path, name):
     victim = tmp_path / "victim"

@@ -69,7 +69,7 @@ def test_rewards_are_a_runs(proposal, solved, package, tmp_path, monkeypatch):
     proposed, *attempts = episode["traces"]
     config = PopulationConfig()
     rate = sum(solved) / 4 if solved else None
-    reward = TEACHER_REWARDS.find(config.teacher_reward).function
+    reward = TEACHER_REWARDS.find(config.teacher_reward)
     worth = -0.5 if rate is None else reward(rate)
     assert proposed["rewards"]["adversarial"]["score"] == worth
     parsed = [True, True, False, True]

@@ -249,7 +249,7 @@ def base_format(folder: str | Path, tokenizer: Any) -> str:
     if not log.is_file():
         marks = tokenizer(list(MARKS), add_special_tokens=False)["input_ids"]
         return "nano" if all(len(ids) == 1 for ids in marks) else "chat"
-    names = [entry.name for entry in FORMATS]
+    names = list(FORMATS)
     try:
         name = read_json(log)["settings"]["format"]
     except (KeyError, TypeError):

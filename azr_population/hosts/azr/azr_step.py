@@ -18,10 +18,10 @@ import torch
 
 from azr_population.engines.engine import Generated
 from azr_population.hosts.azr.batches import completions
-from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
+from azr_population.method.callbacks import Callback, PhaseClock, call
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
-from azr_population.method.proposals import BufferAttempt, Proposal, by_match
+from azr_population.method.proposals import Attempt, Proposal, by_match
 from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.training import ScoredCompletion, advantages
 
@@ -41,7 +41,7 @@ class Step:
         self.population = population
         self.callbacks = list(callbacks)
         self.rows: list[Proposal] = []
-        self.practice: list[BufferAttempt] = []
+        self.practice: list[Attempt] = []
         self._learning: Counter[int] = Counter()
         self._opponents: dict[str, list[int]] = {}
         self._started = 0.0
@@ -77,10 +77,9 @@ class Step:
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
         written = completions(batch)
         # The judge has seen this batch last; its rows get what is known only now.
-        judged: Sequence[Proposal | BufferAttempt] = self.rows if phase == "gen" else self.practice
-        owners: Sequence[Proposal | BufferAttempt | None] = judged[-len(written) :] or [None] * len(
-            written
-        )
+        judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
+        owners: Sequence[Proposal | Attempt | None]
+        owners = judged[-len(written) :] or [None] * len(written)
         rows = [
             ScoredCompletion(completion.slot, PHASES[phase], kind, completion, reward, owner)
             for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
@@ -107,9 +106,8 @@ class Step:
         calls generated, `timing` AZR's, in seconds."""
         check_budget(generated, self.rows, self.practice)
         population, clock = self.population, PhaseClock()
-        callbacks = Callbacks(self.callbacks, population, clock)
         rows = by_match(self.rows)
-        callbacks.updated(rows, self.practice)
+        call(self.callbacks, "updated", clock, population, rows, self.practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
@@ -118,7 +116,7 @@ class Step:
             slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
         }
         records = population.record(rows, learned, generated, matches, births, self.practice)
-        callbacks.recorded(rows, records)
+        call(self.callbacks, "recorded", clock, population, rows, records)
         records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
         records.metrics |= clock.metrics()
         records.metrics["time/step"] = time.perf_counter() - self._started

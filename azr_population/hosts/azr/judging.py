@@ -21,7 +21,7 @@ from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.batches import PromptBatch, completions, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
 from azr_population.referee import Reason
 
@@ -141,7 +141,7 @@ class Judge:
         self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
-    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[BufferAttempt]:
+    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
         """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
         name is asked for, which then stands in the `tensor` [rows, R]."""
         config, practice = self._step.population.config, []
@@ -153,7 +153,7 @@ class Judge:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
             reason = _reason(read, solved)
-            practice.append(BufferAttempt(completion, None, solved, reason, value, type=kind))
+            practice.append(Attempt(completion, None, solved, reason, value, type=kind))
         return practice
 
     def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:

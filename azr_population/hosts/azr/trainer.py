@@ -38,7 +38,7 @@ from azr_population.hosts.azr.settings import engine_settings, population_of, re
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
-from azr_population.method.member_folders import export_members, keep_best
+from azr_population.method.member_folders import MemberFolders
 from azr_population.method.replacement import Replacement
 from azr_population.pages.console.view import VIEWS, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
@@ -74,7 +74,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             config.data.train_batch_size = agent_rows(config, self.settings)
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
-        self._base = str(self.config.actor_rollout_ref.model.path)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [log])
@@ -86,7 +85,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             resumes=self.config.trainer.resume_mode != "disable",
         )
         self.step.callbacks.append(Warn(self.directory))
-        self.view = VIEWS.find(self.settings.console).function()
+        self.view = VIEWS.find(self.settings.console)()
         self._timing: Mapping[str, float] = {}
         self._loaders: dict[str, PeekableLoader] = {}
 
@@ -111,6 +110,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             driver_cpus=1,  # of AZR's TaskRunner, which this trainer is in
         )
         print(f"azr-population: {', '.join(worker.names)} on {', '.join(places)}")
+        base = str(config.actor_rollout_ref.model.path)
+        self._folders = MemberFolders(self.population, self.engine.read, self.directory, base)
         pad = self.tokenizer.pad_token_id
         self.group = PopulationGroup(
             self.engine,
@@ -134,7 +135,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         try:
             with self.directory.locked():
                 super().fit()
-            self._export_members()
+            self._folders.export()
             from azr_population.analysis.report import write_report  # pandas and Altair: seconds
 
             result |= {"status": "finished", "report": str(write_report(self.directory.path))}
@@ -247,8 +248,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             earlier = [mean(line["shares"].values()) for line in self.directory.validations()]
             best_before = max(filter(None, earlier), default=None)
             scores = {student.name: mean(shares.values()) or 0.0}
-            run, read = self.directory, self.engine.read
-            keep_best(scores, best_before, self.population, read, run, self._base)
+            self._folders.keep_best(scores, best_before)
         self.directory.append("validations", [row])
         return figures
 
@@ -260,7 +260,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             super()._save_checkpoint()
         finally:
             self.global_steps = counted
-        self._export_members()
+        self._folders.export()
 
     def _load_checkpoint(self) -> None:
         """AZR's, and the run directory cut back to the step of the checkpoint; the console starts
@@ -306,15 +306,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         parents = [parent.slot for parent in replacement.parents]
         return self.engine.call("evolve", replacement.victim.slot, parents, recipe, seed)[0]
 
-    def _export_members(self) -> None:
-        export_members(self.population, self.engine.read, self.directory, self._base)
-
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
     """The run directory at `path`, new, or the one that is there when the run goes on. Raises
     UserError: there is something there already and AZR was told not to resume."""
     directory = RunDirectory(path)
-    if (path / "config.yaml").is_file():
+    if directory.exists:
         if resumes:
             return directory
         raise UserError(

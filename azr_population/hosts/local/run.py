@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from azr_population.config.effects import RESUMABLE, differences, touches_only
+from azr_population.config.effects import differences
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
 from azr_population.engines.base_model import fingerprint
@@ -32,7 +32,6 @@ from azr_population.method.config_check import all_protected_note
 from azr_population.method.held_out_eval import (
     HeldOutEval,
     held_out_eval,
-    self_proposed_eval,
     tasks_of,
     validation_eval,
 )
@@ -44,8 +43,7 @@ from azr_population.pages.console.view import VIEWS, View, show_start, show_step
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
-from azr_population.runs.directory import next_folder
-from azr_population.runs.records import by_number
+from azr_population.runs.directory import member_folders, next_folder
 from azr_population.versions import environment
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.peft_folder import load_adapter
@@ -80,15 +78,11 @@ class Run:
     @property
     def members(self) -> dict[str, Adapter]:
         """The members as they are now, by name, loaded from their PEFT folders."""
-        names = sorted((path.name for path in self.directory.members.iterdir()), key=by_number)
-        return {name: load_adapter(self.directory.member(name)) for name in names}
+        return {path.name: load_adapter(path) for path in member_folders(self.directory.members)}
 
 
-def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> Run:
-    """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
-
-    `view` shows it, by default as the command line does. `typed` are the overrides that made
-    `config`: a resumed run takes only what it may change.
+def train(config: Config, view: View | None = None) -> Run:
+    """Starts the run that `config` describes; `view` shows it, by default as the command line does.
 
     Returns:
         The run, with the exit code that the command line ends with.
@@ -100,16 +94,9 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     config.run.dir = config.run.dir or str(next_folder(config.population.name))
     directory = RunDirectory(config.run.dir)
     fill_in(config.task)
-    if config.run.resume and (directory.path / "config.yaml").exists():
-        stored = config_from_file(directory.config_file)
-        fill_in(stored.task)
-        refuse_changes(stored, config)
-        free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
-        return resume(directory.path, free, view)
     check_config(config)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
-    config.run.resume = False
     return _run(config, directory, view, new=True)
 
 
@@ -122,7 +109,12 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     directory.refuse_results_only()
     stored = config_from_file(directory.config_file)
     config = config_from_file(directory.config_file, overrides)
-    refuse_changes(stored, config)
+    for key, before, after in differences(stored, config):
+        raise UserError(
+            f"{key}={after} differs from the run's own {key}={before}; leave it out, or start a "
+            "new run in another run.dir",
+            key=key,
+        )
     trust(config, outside=directory.path)
     if config.run.steps < (done := last_step(directory.checkpoints)):
         raise UserError(
@@ -139,11 +131,11 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
 def _run(config: Config, directory: RunDirectory, view: View | None, new: bool = False) -> Run:
     """Plays the run from its newest sound checkpoint, or from its start. The directory of a `new`
     one is created and locked here; that of another has been locked."""
-    view = view or VIEWS.find(config.run.console).function()
+    view = view or VIEWS.find(config.run.console)()
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
     base = "" if checkpoint else fingerprint(base_of(config.base))
     beginning = None if checkpoint else beginning_of(config, base)
-    with _self_play(config) as (play, self_proposed), ExitStack() as stack:
+    with _self_play(config) as play, ExitStack() as stack:
         store = Store(play, directory)
         if new:
             record: dict[str, Any] = {
@@ -162,9 +154,9 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
                 )
             store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
-            store.export()
+            store.folders.export()
         elif beginning:
-            store.begin(beginning, self_proposed)
+            store.begin(beginning)
             if beginning.note:
                 view.on_note(beginning.note)
         directory.truncate(play.step)
@@ -173,36 +165,20 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
         return Run(directory.path, _play(store, view))
 
 
-def refuse_changes(stored: Config, wanted: Config) -> None:
-    """Raises `UserError` when `wanted` differs from a run's own configuration in what it plays."""
-    for key, before, after in differences(stored, wanted):
-        raise UserError(
-            f"{key}={after} differs from the run's own {key}={before}; "
-            "leave it out, or start a new run in another run.dir",
-            key=key,
-        )
-
-
 @contextmanager
-def _self_play(config: Config) -> Iterator[tuple[SelfPlay, HeldOutEval | None]]:
-    """Loads the base, starts the referee and puts the population on it; and its eval of
-    self-proposed tasks."""
+def _self_play(config: Config) -> Iterator[SelfPlay]:
+    """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     held_out = held_out_eval(config.eval, config.task) if config.eval.every else None
     validation = validation_eval(config.evolution, config.task, held_out)
     with StepContext.open(config, open_engine(config)) as context:
-        reported = tasks_of(held_out, validation)
-        self_proposed = self_proposed_eval(config, context, reported) if held_out else None
-        play = SelfPlay(config, context, [*reported, *tasks_of(self_proposed)])
-        play.callbacks = make_callbacks(play, held_out, validation, self_proposed)
-        yield play, self_proposed
+        play = SelfPlay(config, context, tasks_of(held_out, validation))
+        play.callbacks = make_callbacks(play, held_out, validation)
+        yield play
 
 
 def make_callbacks(
-    play: SelfPlay,
-    held_out: HeldOutEval | None,
-    validation: HeldOutEval | None,
-    self_proposed: HeldOutEval | None = None,
+    play: SelfPlay, held_out: HeldOutEval | None, validation: HeldOutEval | None
 ) -> list[Callback]:
     """What is measured in the run; `validation` is the eval that fitness goes by."""
     config, context, run = play.config, play.context, RunDirectory(play.config.run.dir)
@@ -216,9 +192,7 @@ def make_callbacks(
         callbacks.append(MeasureFitness(context, validation))
     if held_out:
         last = config.run.steps
-        callbacks.append(
-            EvalCallback(context, held_out, config.eval, last, config.seed, self_proposed)
-        )
+        callbacks.append(EvalCallback(context, held_out, config.eval, last, config.seed))
     callbacks.append(Warn(run))  # the last, so that it sees the others' records
     return callbacks
 

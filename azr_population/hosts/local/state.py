@@ -19,9 +19,8 @@ from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
 from azr_population.hosts.local.run_engine import base_of
-from azr_population.method.held_out_eval import HeldOutEval, store_self_proposed
-from azr_population.method.member_folders import export_members, keep_best, write_snapshot
-from azr_population.method.phases import seed_tasks
+from azr_population.method.member_folders import MemberFolders
+from azr_population.method.phases import valid_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory
@@ -101,19 +100,13 @@ class Store:
     def __init__(self, play: SelfPlay, directory: RunDirectory) -> None:
         self.play = play
         self.directory = directory
-        self._where = (
-            play.population,
-            play.context.engine.read,
-            directory,
-            base_of(play.config.base),
-        )
+        read, base = play.context.engine.read, base_of(play.config.base)
+        self.folders = MemberFolders(play.population, read, directory, base)
 
-    def begin(self, beginning: Beginning, self_proposed: HeldOutEval | None) -> None:
+    def begin(self, beginning: Beginning) -> None:
         """Sets the state before the first step: that of the base, with the seed tasks that are
         valid, or of the run it is forked from."""
         play = self.play
-        if self_proposed:
-            store_self_proposed(self_proposed, self.directory.path)
         if beginning.parent and beginning.checkpoint:
             self._put_in_place(beginning.checkpoint, beginning.parent)
             self.directory.copy_records(beginning.parent, beginning.checkpoint.step)
@@ -121,7 +114,7 @@ class Store:
             generator, context = play.population.streams.numpy("seed_tasks"), play.context
             play.population.load_founders(context.engine.read, context.engine.write)
             settings = play.config.task
-            for task in seed_tasks(beginning.seeds, context.domain, context.referee, settings):
+            for task in valid_tasks(beginning.seeds, context.domain, context.referee, settings):
                 play.population.buffer.add(task, generator)
         self.save()
         self.take_snapshot()
@@ -143,11 +136,7 @@ class Store:
             run.save_total_limit,
             run.permanent_checkpoint_every,
         )
-        self.export()
-
-    def export(self) -> None:
-        """The members as PEFT folders."""
-        export_members(*self._where)
+        self.folders.export()
 
     def take_snapshot(self) -> None:
         """Stores the members if this step is one of `run.snapshot_every`'s or
@@ -155,7 +144,7 @@ class Store:
         run, step = self.play.config.run, self.play.step
         regular = run.snapshot_every and step and step % run.snapshot_every == 0
         if step <= run.steps and (regular or step in run.snapshot_steps):
-            write_snapshot(*self._where)
+            self.folders.write_snapshot()
 
     def keep_best_member(self, records: StepRecords) -> None:
         """After an eval: `members/best`."""
@@ -165,7 +154,7 @@ class Store:
         if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
             lines = (line for line in self.directory.metrics() if line["step"] < self.play.step)
             before = [line["eval/best"] for line in lines if line.get("eval/best") is not None]
-            keep_best(scores, max(before, default=None), *self._where)
+            self.folders.keep_best(scores, max(before, default=None))
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Puts the state of a checkpoint in place, which may come from anybody.

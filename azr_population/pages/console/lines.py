@@ -8,8 +8,8 @@ from azr_population.runs.records import Record, show
 
 _OF_DOMAINS = {
     measure.name: (measure.short, measure.name, measure.form)
-    for domain in reversed(list(DOMAINS))
-    for measure in find_domain(domain.name).measures
+    for name in reversed(DOMAINS)
+    for measure in find_domain(name).measures
     if measure.short
 }
 ROLE_COLUMNS = [

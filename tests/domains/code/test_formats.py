@@ -23,13 +23,13 @@ TASKS = {
     I: Task(I, PROGRAM, INPUTS[:1], OUTPUTS[:1]),
     F: Task(F, PROGRAM, INPUTS, OUTPUTS, message="appends"),
 }
-NAMES = [entry.name for entry in FORMATS]
+NAMES = list(FORMATS)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("type", TaskType)
 def test_a_solve_prompt_shows_what_is_given_and_hides_what_is_asked(name, type):
-    prompt = FORMATS.find(name).function().solve_prompt(TASKS[type])
+    prompt = FORMATS.find(name)().solve_prompt(TASKS[type])
     assert (PROGRAM in prompt) == (type != F)
     assert ("[0], 0" in prompt) == (type != I)
     assert ("[0, 0]" in prompt) == (type != O)

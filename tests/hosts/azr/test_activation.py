@@ -103,7 +103,6 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
         "population.teacher_reward=kind",
         "population.teachers=0",
         "population.matchmaking.weighting=fair",
-        "+population.evolution.selection_options.top=7",
         "+population.matchmaking.options.k=1",
         "population.batch_size=100",
         "algorithm.adv_estimator=gae",

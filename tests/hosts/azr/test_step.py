@@ -14,7 +14,7 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.hosts.azr.azr_step import NOBODY, Step
 from azr_population.hosts.azr.batches import completions
 from azr_population.hosts.azr.settings import population_of
-from azr_population.method.proposals import BufferAttempt
+from azr_population.method.proposals import Attempt
 
 SLOTS = [3, 1, 3, 1, 3, 2]
 REWARDS = [1.0, -0.5, 0.5, -1.0, 0.0, 1.0]
@@ -72,7 +72,7 @@ def test_what_is_known_late_is_noted_on_what_was_judged(step):
     new_batch = batch()
     new_batch.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
     step.practice = [
-        BufferAttempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
+        Attempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
         for done in completions(new_batch)
     ]
     step.credit(new_batch, "pred_code_o")

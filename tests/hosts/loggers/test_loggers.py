@@ -75,9 +75,9 @@ def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
 
 def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
-    for entry in LOGGERS:
-        with refuses(f"pip install {entry.name}"):
-            check_loggers([entry.name])
+    for name in LOGGERS:
+        with refuses(f"pip install {name}"):
+            check_loggers([name])
 
 
 def test_a_resumed_run_may_change_its_logger(tmp_path):
