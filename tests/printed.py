@@ -50,11 +50,10 @@ def commands():
 
 
 def blocks(text):
-    """The indented and the fenced blocks of a page, but for Python and pictures in fences."""
+    """The indented and the fenced blocks of a page, but for Python, YAML and pictures in fences."""
     fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    yield from (
-        block for language, block in fence.findall(text) if language not in ("python", "mermaid")
-    )
+    other = ("python", "yaml", "mermaid")
+    yield from (block for language, block in fence.findall(text) if language not in other)
     text = fence.sub("", text)
     for block in re.findall(r"(?<=\n\n)((?:    .*\n)+)", text):
         yield re.sub(r"^    ", "", block, flags=re.MULTILINE)
