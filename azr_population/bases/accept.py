@@ -82,7 +82,12 @@ def validate(
     runs on a nano base. Returns the exit code: 0, or 1 where it misses its targets. Raises
     UserError: no base is there, or `out` cannot be written."""
     folder = base_folder(path or nano_base_path(), key="DIR")
-    format = format or _base_format(folder)
+    try:
+        format = format or base_format(folder, load_tokenizer(folder))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
+        ) from error
     if out and not out.parent.is_dir():
         raise UserError(
             f"--out {out}: its folder is not there; make it, or name another", key="--out"
@@ -101,15 +106,6 @@ def validate(
     # The settings were chosen on other seeds, which the card names.
     seeds = range(seed + 1, seed + 1 + check_seeds)
     return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
-
-
-def _base_format(folder: Path) -> str:
-    try:
-        return base_format(folder, load_tokenizer(folder))
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
-        ) from error
 
 
 def accept(

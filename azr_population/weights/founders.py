@@ -1,6 +1,6 @@
 """Founders from existing adapters: `population.init_from`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -17,11 +17,10 @@ from azr_population.weights.peft_folder import (
 
 
 def check_founders(sources: Iterable[str], rank: int) -> None:
-    """Checks the adapters before any weights are read; for a name on the Hub its config is
-    downloaded. Raises UserError: an adapter is missing, not a plain LoRA, or has too high a
-    rank."""
+    """Checks the adapters' configurations. Raises UserError: an adapter is missing, not a plain
+    LoRA, or has too high a rank."""
     for source in dict.fromkeys(sources):
-        _refuse_rank(source, read_config(_folder(source, [CONFIG_FILE]))["r"], rank)
+        _refuse_rank(source, read_config(_folder(source))["r"], rank)
 
 
 def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Adapter:
@@ -36,7 +35,7 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
     Raises:
         UserError: not an adapter, a higher rank, or layers or shapes that the run does not have.
     """
-    adapter = load_adapter(_folder(source, [CONFIG_FILE, WEIGHTS_FILE]))
+    adapter = load_adapter(_folder(source))
     spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
     _refuse_rank(source, adapter.spec.rank, spec.rank)
     factors = {
@@ -56,8 +55,8 @@ def _refuse_rank(source: str, rank: int, highest: int) -> None:
         )
 
 
-def _folder(source: str, files: Sequence[str]) -> Path:
-    """The adapter's folder; from the Hub only these files are downloaded."""
+def _folder(source: str) -> Path:
+    """The adapter's folder; from the Hub it is downloaded."""
     folder = Path(source).expanduser()
     if (folder.parent / "config.yaml").is_file():
         return folder.parent / "members" / folder.name  # RUN/MEMBER
@@ -67,7 +66,7 @@ def _folder(source: str, files: Sequence[str]) -> Path:
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        return Path(snapshot_download(source, allow_patterns=list(files)))
+        return Path(snapshot_download(source, allow_patterns=[CONFIG_FILE, WEIGHTS_FILE]))
     except (OSError, ValueError, HfHubHTTPError) as error:
         raise UserError(
             f"{source} is not a folder, and cannot be downloaded from the Hugging Face Hub "

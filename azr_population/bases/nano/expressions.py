@@ -87,9 +87,17 @@ class Expressions:
                 return f"len({self._name(kind, scope)})"
             return str(rng.randint(1, 9))
 
+        def reduction() -> str:
+            function = rng.choices(("sum", "max", "min", "len"), (4, 4, 3, 3))[0]
+            return f"{function}({self._list(scope, depth - 1 if rng.random() < 0.4 else 0)})"
+
         def comprehension() -> str:
             over = self._name(LIST, scope)
             return f"sum({self._arithmetic(Scope({'v': INT}, ['v']), 1)} for v in {over})"
+
+        def element() -> str:
+            name = self._name(LIST, scope)
+            return f"{name}[{rng.choices(('0', '-1', '1', '-2'), (4, 4, 2, 1))[0]}]"
 
         def letters() -> str:
             method = rng.choice(("count", "count", "find"))
@@ -106,8 +114,8 @@ class Expressions:
 
         forms: list[Callable[[], str]] = [lambda: self._arithmetic(scope, depth)] * 5
         if lists:
-            forms += [lambda: self._reduction(scope, depth)] * 5
-            forms += [lambda: f"{self._name(LIST, scope)}[{self._place()}]"] * 3
+            forms += [reduction] * 5
+            forms += [element] * 3
             forms += [lambda: f"{self._name(LIST, scope)}.count({self._int(scope, 0)})"]
             forms += [comprehension]
         if texts:
@@ -115,13 +123,6 @@ class Expressions:
         if ints:
             forms += [choice, bound]
         return rng.choice(forms)()
-
-    def _reduction(self, scope: Scope, depth: int) -> str:
-        function = self.rng.choices(("sum", "max", "min", "len"), (4, 4, 3, 3))[0]
-        return f"{function}({self._list(scope, depth - 1 if self.rng.random() < 0.4 else 0)})"
-
-    def _place(self) -> str:
-        return self.rng.choices(("0", "-1", "1", "-2"), (4, 4, 2, 1))[0]
 
     def _two(self, scope: Scope) -> tuple[str, str]:
         """Two different simple integers, the first one a name if there is one."""
