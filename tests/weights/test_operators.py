@@ -108,16 +108,13 @@ def test_new_factors_are_scaled_like_a_fresh_lora(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("factor", ["A", "B"])
-def test_parents_with_values_that_are_not_finite_are_refused(name, value, factor):
+@pytest.mark.parametrize(("factor", "value"), [("A", float("nan")), ("B", float("inf"))])
+def test_parents_with_values_that_are_not_finite_are_refused(name, factor, value):
     parents = [random_adapter(0), random_adapter(1)]
     for parent in parents:
-        for pair in parent.factors.values():
-            getattr(pair, factor)[1, 2] = value
-    options = {"fraction": 1.0} if name == "layer_selective_gaussian" else {}
+        getattr(parent.factors["k_proj"], factor)[1, 2] = value
     with pytest.raises(UserError):
-        make(name, parents, **options)
+        make(name, parents)
 
 
 def test_unknown_operators_and_options_name_the_valid_ones():

@@ -65,12 +65,17 @@ def test_round_trip_keeps_bits_and_dtype(tmp_path, dtype):
         assert torch.equal(back.factors[name].B, pair.B)
 
 
-def test_readme_carries_what_it_is_given(tmp_path):
-    save_adapter(adapter_of(), tmp_path / "a", "my/base", {"operator": "dare", "seed": 3})
-    text = (tmp_path / "a" / "README.md").read_text()
-    assert 'base_model: "my/base"' in text
+def test_what_is_written_for_readers_vllm_and_other_users(tmp_path):
+    folder = tmp_path / "a"
+    save_adapter(adapter_of(), folder, "my/base", {"operator": "dare", "seed": 3})
+    text = (folder / "README.md").read_text()
+    assert 'base_model: "my/base"' in text and 'base = "my/base"' in text
     assert "- operator: dare\n- seed: 3\n" in text
-    assert 'base = "my/base"' in text
+    config = json.loads((folder / "adapter_config.json").read_text())
+    assert config["target_modules"] == ["q_proj", "up_proj"]
+    assert config["lora_alpha"] == 8 and isinstance(config["lora_alpha"], int)
+    # Who may read the configuration may read the weights.
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -90,29 +95,13 @@ def test_a_card_names_the_base_and_not_its_path(tmp_path, base, name):
     assert ("/home" not in text) and ("/usr" not in text) and ("bases/" not in text)
 
 
-def test_who_may_read_the_config_may_read_the_weights(tmp_path):
-    save_adapter(adapter_of(), tmp_path / "a", "base")
-    modes = {path.stat().st_mode for path in (tmp_path / "a").iterdir()}
-    assert len(modes) == 1
-
-
-def test_target_modules_are_written_for_vllm(tmp_path):
-    save_adapter(adapter_of(), tmp_path / "a", "base")
-    config = json.loads((tmp_path / "a" / "adapter_config.json").read_text())
-    assert config["target_modules"] == ["q_proj", "up_proj"]
-    assert config["lora_alpha"] == 8 and isinstance(config["lora_alpha"], int)
-
-
-def test_existing_folder_is_kept_unless_asked(tmp_path):
+def test_an_existing_folder_is_kept_unless_asked_and_another_kind_always(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "first")
     with pytest.raises(UserError):
         save_adapter(adapter_of(), tmp_path / "a", "second")
     save_adapter(adapter_of(), tmp_path / "a", "second", overwrite=True)
     assert "second" in (tmp_path / "a" / "README.md").read_text()
     assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("x")
     with pytest.raises(UserError):
