@@ -35,14 +35,6 @@ UNSTEADY = Reason.NONDETERMINISTIC.value
 """The reason of verdicts if the task's own answer is not always right: the task is invalid."""
 
 
-class Part(NamedTuple):
-    """A stretch of a task as people read it."""
-
-    kind: str
-    """program, calls or message."""
-    text: str
-
-
 class HeldOut:
     """Recognises programs of the eval by the `fingerprint` of a domain: self-play must not train on
     them."""
@@ -146,12 +138,12 @@ class Domain(ABC):
             key="task.seed_file",
         )
 
-    def parts(self, task: Mapping[str, Any]) -> list[Part]:
-        """A record of `tasks.jsonl` as people read it."""
+    def parts(self, task: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """A record of `tasks.jsonl` as people read it: program, calls and message by name."""
         pairs = zip(texts_in(task.get("inputs")), texts_in(task.get("outputs")), strict=False)
         calls = "\n".join(self.call(input, output) for input, output in pairs)
         texts = ("program", task.get("program")), ("calls", calls), ("message", task.get("message"))
-        return [Part(kind, str(text)) for kind, text in texts if text]
+        return [(kind, str(text)) for kind, text in texts if text]
 
     def call(self, input: str, output: str) -> str:
         """A pair of a task as people read it."""
