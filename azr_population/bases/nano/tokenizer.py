@@ -60,16 +60,14 @@ def build_tokenizer() -> Any:
     )
 
 
-def save_tokenizer(folder: str | Path) -> Any:
+def save_tokenizer(folder: str | Path) -> None:
     """Build it and write tokenizer.json and its configuration into a folder.
 
     The model's config.json has to name its class: in the tokenizer's own configuration transformers
     5 would read the name, find the base to be a Qwen2 and take Qwen2's splitting rules instead.
     """
-    tokenizer = build_tokenizer()
-    tokenizer.save_pretrained(str(folder))
+    build_tokenizer().save_pretrained(str(folder))
     file = Path(folder) / "tokenizer_config.json"
     fields = json.loads(file.read_text(encoding="utf-8"))
     del fields["tokenizer_class"]
     file.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
-    return tokenizer

@@ -120,7 +120,7 @@ OPERATIONS: dict[type[ast.AST], str] = {
 """AST nodes that count as operations; building a collection counts as access."""
 
 
-def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
+def descriptor_values(task: Mapping[str, Any]) -> tuple[float, ...] | None:
     """A record of `tasks.jsonl` in descriptor values; None if its program cannot be parsed."""
     program = task.get("program")
     place = _place_of(program) if isinstance(program, str) else None
@@ -146,7 +146,7 @@ def _place_of(program: str) -> tuple[float, ...] | None:
     )
 
 
-def words(value: Mapping[str, float]) -> str:
+def describe_cell(value: Mapping[str, float]) -> str:
     """A cell in words, from the descriptor values of its centroid."""
     groups = sorted(OPERATIONS.values(), key=lambda group: -value[group])
     mix = " and ".join(group for group in dict.fromkeys(groups) if value[group] > 0.25)
@@ -220,8 +220,8 @@ class Space:
     labels = ("AST nodes", "branching")
     ends = ("8", "128")
     """The ends of the horizontal axis."""
-    point = staticmethod(point)
-    words = staticmethod(words)
+    point = staticmethod(descriptor_values)
+    words = staticmethod(describe_cell)
 
     def scale(self, points: np.ndarray) -> np.ndarray:
         """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""

@@ -86,9 +86,8 @@ class ProgramDomain(Domain):
     ) -> list[list[Verdict]]:
         """The referee compares values by running programs. An input with an infinite number is
         refused unexecuted."""
-        not_inputs = _O, _F
         finite = [
-            [answer for answer in answers if task.type in not_inputs or is_finite(answer)]
+            [answer for answer in answers if task.type in (_O, _F) or is_finite(answer)]
             for task, answers in asked
         ]
         questions = [

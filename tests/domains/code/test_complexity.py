@@ -11,7 +11,6 @@ from azr_population.domains.code.complexity import (
     argument_kinds,
     data_descriptors,
     measures,
-    point,
 )
 
 BRANCHES = """
@@ -85,7 +84,7 @@ def f(a, n):
 
 
 def test_a_program_and_its_data():
-    values = point({"program": PROGRAM, "inputs": ["[1, 3], 2"], "outputs": ["5"]})
+    values = SPACE.point({"program": PROGRAM, "inputs": ["[1, 3], 2"], "outputs": ["5"]})
     place = dict(zip([descriptor.name for descriptor in DESCRIPTORS], values, strict=True))
     # 24 nodes; one each of v + n, v > 2, the loop, sorted(x) and [0].
     assert place["size"] == pytest.approx(np.log2(24))

@@ -53,7 +53,9 @@ def test_an_odd_program_is_read_by_all(program):
     parses = read_program(program) is not None
     assert held_out.is_copy(program) == held_out.is_near_copy(program) == parses
     assert {*complexity.measures(program)} <= {measure.name for measure in complexity.MEASURES}
-    values = complexity.point({"program": program, "inputs": [program, "1"], "outputs": [program]})
+    values = complexity.SPACE.point(
+        {"program": program, "inputs": [program, "1"], "outputs": [program]}
+    )
     assert values is None or len(values) == len(complexity.DESCRIPTORS)
     assert len(grammar.candidates(program)) >= len(grammar.ALWAYS)
     reads_a_parameter(program)
