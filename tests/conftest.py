@@ -1,5 +1,6 @@
 """Where tests start, and made-up runs as fixtures."""
 
+import needs
 import pytest
 from made_up_run import make_run
 from made_up_run import write_run as write
@@ -9,6 +10,12 @@ from small_run import SMALL
 def pytest_addoption(parser):
     """The option that writes tests/golden anew."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+
+
+def pytest_runtest_setup(item):
+    """Tests marked `azr` need a checkout of AZR."""
+    if item.get_closest_marker("azr") and not needs.AZR_HOME:
+        pytest.skip(needs.NO_AZR)
 
 
 @pytest.fixture(autouse=True)

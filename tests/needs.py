@@ -4,16 +4,17 @@ A test that lacks something skips, and says what to install.
 """
 
 import os
+import sys
 
 import pytest
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-
-azr_checkout = pytest.mark.skipif(
-    not AZR_HOME,
-    reason="needs AZR: git clone https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, "
-    "and AZR_HOME set to its folder",
+NO_AZR = (
+    "needs AZR: git clone https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, "
+    "and AZR_HOME set to its folder"
 )
+"""Why a test marked `azr` skips where AZR_HOME is not set."""
+AZR_EXECUTOR = "absolute_zero_reasoner.utils.code_utils.python_executor"
 
 
 def module(name, install):
@@ -29,6 +30,8 @@ def verl(name="verl"):
 
 
 def from_azr(name):
-    """A module of AZR, whose checkout is on the path; it imports packages of its own."""
+    """A module of AZR's checkout, which is put on the path; it imports packages of its own."""
+    if AZR_HOME not in sys.path:
+        sys.path.insert(0, AZR_HOME)
     reason = "needs what AZR imports: pip install -e '.[azr]'"
     return pytest.importorskip(name, reason=reason, exc_type=ImportError)

@@ -46,7 +46,7 @@ def test_the_lock_fits_pyproject(python):
         assert locked[canonicalize_name(requirement.name)] in requirement.specifier, requirement
 
 
-@needs.azr_checkout
+@pytest.mark.azr
 def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
     text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
     read = re.search(r"^RUN (sed .*?) && ", text, re.MULTILINE)[1]

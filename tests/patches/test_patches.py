@@ -75,19 +75,9 @@ def test_what_is_not_there_is_named(upstream):
             apply([replace(there, symbol=symbol)])
 
 
-azr = needs.azr_checkout
-
-
-@pytest.fixture
-def executor_module():
-    sys.path.insert(0, os.environ["AZR_HOME"])
-    return needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
-
-
 @pytest.mark.azr
-@azr
-def test_azr_s_executor_evaluates_no_answer_any_more(executor_module, monkeypatch):
-    executor = executor_module.PythonExecutor(timeout_length=5, max_workers=1)
+def test_azr_s_executor_evaluates_no_answer_any_more(monkeypatch):
+    executor = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor(timeout_length=5, max_workers=1)
     mark = "AZR_POPULATION_WAS_HERE"
     monkeypatch.delenv(mark, raising=False)
     sets = f"[__import__('os').environ.__setitem__('{mark}', '1'), 4][1]"
@@ -124,10 +114,8 @@ def test_azr_s_executor_evaluates_no_answer_any_more(executor_module, monkeypatc
 
 
 @pytest.mark.azr
-@azr
 @pytest.mark.parametrize("module", ["code_reward", "custom_evaluate"])
 def test_azr_s_reward_code_evaluates_no_answer_any_more(module, monkeypatch):
-    sys.path.insert(0, os.environ["AZR_HOME"])
     upstream = needs.from_azr(f"absolute_zero_reasoner.rewards.{module}")
     mark = "AZR_POPULATION_WAS_HERE"
     monkeypatch.delenv(mark, raising=False)

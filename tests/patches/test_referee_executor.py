@@ -3,15 +3,12 @@
 import inspect
 import os
 import pickle
-import sys
 
 import needs
 import numpy as np
 import pytest
 
 from azr_population.patches.referee_executor import RefereeExecutor
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 TWICE = "def f(x): return x * 2"
 EQUAL_TO_ALL = "type('X', (), {'__eq__': lambda s, o: True})()"
@@ -136,11 +133,8 @@ def test_it_starts_again_after_a_cleanup_and_travels_by_pickle():
 
 
 @pytest.mark.azr
-@needs.azr_checkout
 def test_the_signatures_are_azr_s():
-    sys.path.insert(0, os.environ["AZR_HOME"])
-    module = needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
-    upstream = module.PythonExecutor
+    upstream = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor
     methods = (
         "__init__", "run_code", "check_all", "eval_input_prediction",
         "eval_output_prediction", "eval_k_input_prediction", "eval_k_output_prediction", "apply",
@@ -159,11 +153,8 @@ def test_the_signatures_are_azr_s():
 
 
 @pytest.mark.azr
-@needs.azr_checkout
 def test_it_agrees_with_azr_on_honest_tasks(executor):
-    sys.path.insert(0, os.environ["AZR_HOME"])
-    module = needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
-    theirs = module.PythonExecutor(timeout_length=5, max_workers=1)
+    theirs = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor(timeout_length=5, max_workers=1)
     programs = [
         (TWICE, "7", "14", ["7", "8"]),
         ("def f(a, b): return sorted(a + b)", "[3], [1]", "[1, 3]", ["[1], [3]", "[], []"]),

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +12,7 @@ import pytest
 
 from azr_population.referee import Question, Referee, RefereeSettings
 
-pytestmark = [
-    pytest.mark.azr,
-    needs.azr_checkout,
-]
+pytestmark = pytest.mark.azr
 
 INVALID = "invalid"
 COUNT = "a = 1\ndef f(x): return len(globals())"
@@ -87,9 +82,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def azr():
-    sys.path.insert(0, os.environ["AZR_HOME"])
-    module = needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
-    executor = module.PythonExecutor(timeout_length=30)
+    executor = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor(timeout_length=30)
     yield executor
     executor.cleanup()
 

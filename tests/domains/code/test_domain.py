@@ -2,7 +2,6 @@ import json
 import os
 from pathlib import Path
 
-import needs
 import pytest
 from refusals import refuses
 
@@ -133,7 +132,6 @@ def test_a_broken_line_is_named(tmp_path, line, about):
 
 
 @pytest.mark.azr
-@needs.azr_checkout
 def test_azr_seed_files_are_read_whole():
     data = Path(os.environ["AZR_HOME"]) / "data"
     pairs = Code().read_seeds(data / "7b_coder_seed_io.jsonl")

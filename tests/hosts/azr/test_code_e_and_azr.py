@@ -16,7 +16,7 @@ from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [pytest.mark.azr, needs.azr_checkout]
+pytestmark = pytest.mark.azr
 
 RULES = TaskConfig(reject=[], max_program_chars=20_000)
 GENERATED = 240

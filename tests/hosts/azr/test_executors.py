@@ -118,7 +118,6 @@ def predictions(count):
 
 @pytest.mark.azr
 @pytest.mark.slow
-@needs.azr_checkout
 def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor):
     asked, judged = checks(24), predictions(24)
     alone = [executor.check_all(**arguments) for arguments in asked]
@@ -142,7 +141,6 @@ def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor):
 
 @pytest.mark.azr
 @pytest.mark.slow
-@needs.azr_checkout
 def test_an_endless_loop_holds_up_no_other_program(executor):
     loops = [LOOP.replace("pass", f"a = {n}") for n in range(6)]
     step = StepExecutor(executor, processes=6)

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import host
-import needs
 import pytest
 from hydra import compose, initialize_config_dir
 
@@ -15,7 +14,7 @@ from azr_population.hosts.azr import checks
 from azr_population.hosts.azr.settings import read_settings
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [pytest.mark.azr, needs.azr_checkout, pytest.mark.usefixtures("vllm_is_there")]
+pytestmark = [pytest.mark.azr, pytest.mark.usefixtures("vllm_is_there")]
 COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
 
 

@@ -8,7 +8,7 @@ import pytest
 from fake_group import FakeGroup
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [pytest.mark.azr, needs.azr_checkout]
+pytestmark = pytest.mark.azr
 SAMPLES = 2
 
 

@@ -4,7 +4,6 @@ import os
 import re
 from pathlib import Path
 
-import needs
 import pytest
 from omegaconf import OmegaConf
 from refusals import refuses
@@ -27,7 +26,6 @@ def leaves(node, path=""):
 
 
 @pytest.mark.azr
-@needs.azr_checkout
 def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known():
     keys_by_script = {}
     for script in sorted((AZR_HOME / "scripts").glob("s*/*.sh")):
@@ -42,7 +40,6 @@ def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known():
 
 
 @pytest.mark.azr
-@needs.azr_checkout
 def test_the_keys_that_are_ours_or_refused_are_there():
     """A key that AZR has renamed would be refused or taken nowhere."""
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"

@@ -5,12 +5,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import needs
 import pytest
 from refusals import refuses
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
-pytestmark = [pytest.mark.azr, needs.azr_checkout]
+pytestmark = pytest.mark.azr
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
 
-pytestmark = [pytest.mark.azr, pytest.mark.slow, pytest.mark.timeout(3000), needs.azr_checkout]
+pytestmark = [pytest.mark.azr, pytest.mark.slow, pytest.mark.timeout(3000)]
 
 POPULATION = [
     "population.worker=scripted_worker.ScriptedWorker",
