@@ -34,6 +34,16 @@ def small_run(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def referee():
+    """A referee; also where this platform cannot confine programs, which tests/referee looks at."""
+    from azr_population.referee import Referee, RefereeSettings
+
+    settings = RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0, allow_unsandboxed=True)
+    with Referee(settings) as referee:
+        yield referee
+
+
 @pytest.fixture
 def made_up_run():
     """The function that makes up a run."""

@@ -19,7 +19,6 @@ from azr_population.hosts.local.run import make_callbacks
 from azr_population.method.held_out_eval import tasks_of
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
-from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 SPEC = LoraSpec(rank=2, alpha=2.0, target_modules=("layer",))
@@ -120,12 +119,6 @@ class ScriptedEngine:
             for a in self.weights.values()
             for f in [a.factors["layer"]]
         ]
-
-
-@pytest.fixture(scope="session")
-def referee():
-    with Referee(RefereeSettings(workers=1, timeout=2.0, allow_unsandboxed=True)) as referee:
-        yield referee
 
 
 @pytest.fixture

@@ -4,15 +4,8 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code, CodeE
 from azr_population.domains.code_e.named_error import same_name
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.referee import Referee, RefereeSettings
 
 RULES = TaskConfig()
-
-
-@pytest.fixture(name="referee", scope="module")
-def referee_fixture():
-    with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
-        yield referee
 
 
 def outcome(referee, program, inputs, *imports):

@@ -4,16 +4,9 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.grammar import candidates
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.referee import Referee, RefereeSettings
 
 PRODUCT = "def sat(x, n=221):\n    return x[0] * x[1] == n and 1 < x[0] < x[1]"
 RULES = TaskConfig()
-
-
-@pytest.fixture(name="referee", scope="module")
-def referee_fixture():
-    with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
-        yield referee
 
 
 def judged(referee, program, witness):

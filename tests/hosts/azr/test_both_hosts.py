@@ -26,7 +26,6 @@ from azr_population.method.phases import StepContext
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.step import SelfPlay
 from azr_population.method.training import attempts, proposals
-from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.breeding import Breeding
 
 UPDATES = {"loss": 0.5, "updates": 1.0, "tokens": 12.0}
@@ -87,12 +86,6 @@ class Script:
 
     def write(self, slot, adapter):
         pass
-
-
-@pytest.fixture(scope="module")
-def referee():
-    with Referee(RefereeSettings(workers=1, timeout=5.0, allow_unsandboxed=True)) as referee:
-        yield referee
 
 
 @pytest.fixture(autouse=True)
