@@ -36,7 +36,6 @@ def test_the_right_answer_is_right_or_the_program_is_no_task(referee, family, wr
     assert not [name for name, j in pairs if j.execution.valid and not j.grades[-1].solved]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_so_it_is_where_they_are_judged_later(referee, family):
     programs = FAMILIES[family]
@@ -105,7 +104,6 @@ def test_outputs_that_depend_on_the_order_of_calls_are_no_task(referee):
             assert list(judged.execution.outputs) == alone, name
 
 
-@pytest.mark.slow
 def test_no_reader_sees_a_writer():
     readers = [Program(source, ("3",)) for source in READERS.values()]
     with Referee(LIMITS) as referee:
