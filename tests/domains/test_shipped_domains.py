@@ -9,7 +9,6 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.domain import is_held_out
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal
-from azr_population.referee import Referee, RefereeSettings
 
 
 @pytest.fixture(scope="module", params=["code", "code_e", "puzzles"])
@@ -31,16 +30,15 @@ def test_the_eval_is_the_same_again_and_held_out(domain, tasks):
     assert copies.is_copy(tasks[-1].program + "  # a comment")
 
 
-def test_drawn_tasks_are_valid_and_solved_by_their_answers(domain, tasks):
+def test_drawn_tasks_are_valid_and_solved_by_their_answers(domain, tasks, referee):
     rng, added = Random(3), [type for type in domain.types if type not in Code.types]
     drawn = [domain.draw(type, rng) for type in added for _ in range(12)]
     assert not any(is_held_out(task.program) for task in drawn)
     tasks = [*tasks, *drawn]
     proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
     asked = [(task, [domain.answer(task), "'?'"]) for task in tasks]
-    with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
-        assert domain.judge(proposals, referee, TaskConfig(reject=[])) == tasks
-        verdicts = domain.grade(asked, referee)
+    assert domain.judge(proposals, referee, TaskConfig(reject=[])) == tasks
+    verdicts = domain.grade(asked, referee)
     assert all([verdict.solved for verdict in pair] == [True, False] for pair in verdicts)
 
 

@@ -9,7 +9,7 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.referee import Execution, Reason, Referee, RefereeSettings
+from azr_population.referee import Execution, Reason
 
 RULES = TaskConfig(max_output_chars=50)
 
@@ -58,22 +58,20 @@ def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
     assert verdict(program, inputs, ("1", "2", "3"), type=TaskType.CODE_F) == "identity"
 
 
-def test_refused_unexecuted():
+def test_refused_unexecuted(referee):
     program = "def f(n): ..."
     assert refused(program, "1", "1", "2", "3", type=TaskType.CODE_F) == "too_few_inputs"
     assert refused(program, "1") == refused(program, "1e99", type=TaskType.CODE_I) == ""
-    with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
-        rules = TaskConfig(max_program_chars=10)
-        assert Code().judge([proposal("x" * 11, "1")], referee, rules) == ["program_too_long"]
+    rules = TaskConfig(max_program_chars=10)
+    assert Code().judge([proposal("x" * 11, "1")], referee, rules) == ["program_too_long"]
 
 
-def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
+def test_an_input_with_an_infinite_number_is_no_answer_and_no_task(referee):
     program = "def f(x):\n    return x > 10 ** 300"
     assert refused(program, "1e999", type=TaskType.CODE_I) == NOT_FINITE
     task = Task(TaskType.CODE_I, program, ("1e301",), ("True",))
     answers = ("1e999", "1e301", "[-1e999]", "1e999 - 1e999", "0", "float('nan')")
-    with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
-        (verdicts,) = Code().grade([(task, answers)], referee)
+    (verdicts,) = Code().grade([(task, answers)], referee)
     assert [verdict.reason for verdict in verdicts] == [
         *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal")
     ]
