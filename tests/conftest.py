@@ -39,7 +39,7 @@ def referee():
     """A referee; also where this platform cannot confine programs, which tests/referee looks at."""
     from azr_population.referee import Referee, RefereeSettings
 
-    settings = RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0, allow_unsandboxed=True)
+    settings = RefereeSettings(workers=1, timeout=10.0, cpu_seconds=0.4, allow_unsandboxed=True)
     with Referee(settings) as referee:
         yield referee
 
