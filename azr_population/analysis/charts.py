@@ -96,29 +96,23 @@ def curves(
     names = list(dict.fromkeys(frame["series"]))
     palette = [dict(colours or {}).get(name, CATEGORIES[i % 12]) for i, name in enumerate(names)]
     low, high = _domain(frame, percent)
-    scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
-    form = "~%" if percent else ",~f"
-    x = alt.X("step:Q", title="step", axis=alt.Axis(titleAnchor="end", tickMinStep=1, format="d"))
-    x = x.scale(domain=[0, steps or float(frame["step"].max())], nice=False)
-    y = alt.Y("shown:Q", title=unit or None, scale=scale, axis=alt.Axis(format=form))
-    thin = frame["member"].notna().any()
+    thin = bool(frame["member"].notna().any())
     legend = None
     if len(names) > 1 or thin:
         legend = alt.Legend(
-            symbolType="stroke", symbolOpacity=1, symbolSize=200, columns=_columns(names)
+            symbolType="stroke", symbolOpacity=1, symbolSize=200, columns=legend_columns(names)
         )
+    x = step_axis("step").scale(domain=[0, steps or float(frame["step"].max())], nice=False)
+    scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
+    axis = alt.Axis(format="~%" if percent else ",~f")
+    y = alt.Y("shown:Q", title=unit or None, scale=scale, axis=axis)
     colour = alt.Color("series:N", legend=legend).scale(domain=names, range=palette)
-    member, softened = alt.param("member", value=""), alt.param("smooth", value=True)
-    shown = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
-    lines = alt.Chart(frame).transform_calculate(shown=shown).encode(x=x, y=y, color=colour)
+    lines = alt.Chart(frame).transform_calculate(shown=_SHOWN).encode(x=x, y=y, color=colour)
     layers: list[Any] = []
     if "low" in frame:
         band = lines.transform_filter("isValid(datum.low)").mark_area(opacity=0.16, clip=True)
-        layers.append(
-            band.encode(
-                y=alt.Y("low:Q", scale=scale, title=unit or None), y2=alt.Y2("high:Q"), color=colour
-            )
-        )
+        bottom = alt.Y("low:Q", scale=scale, title=unit or None)
+        layers.append(band.encode(y=bottom, y2=alt.Y2("high:Q"), color=colour))
     if thin:
         members = lines.transform_filter("isValid(datum.member)")
         chosen = {"test": "datum.member == member"}
@@ -132,40 +126,16 @@ def curves(
         )
     main = lines.transform_filter("!isValid(datum.member)")
     few = bool(frame[frame["member"].isna()].groupby("series").size().max() < 8)
-    dash = (
-        alt.StrokeDash("series:N", legend=legend).scale(domain=names) if dashes else alt.Undefined
-    )
+    dash: Any = alt.Undefined
+    if dashes:
+        dash = alt.StrokeDash("series:N", legend=legend).scale(domain=names)
     layers.append(
         main.mark_line(strokeWidth=2.25, clip=True, point={"size": 26} if few else False).encode(
             strokeDash=dash,
             opacity=alt.OpacityValue(0.35, condition={"test": "member == ''", "value": 1}),
         )
     )
-    hover = alt.selection_point(
-        "hover", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False
-    )
-    seen = {"param": "hover", "value": 1, "empty": False}
-    tooltips = [alt.Tooltip("step:Q")]
-    tooltips += [
-        alt.Tooltip(f"{_field(n)}:Q", title=n, format=_value_format(percent, high)) for n in names
-    ]
-    if thin:
-        tooltips.append(alt.Tooltip("chosen:N", title="member"))
-    form = _value_format(percent, high)
-    pick = (
-        "member == '' ? 'pick one to read it' : "
-        f"member + ' ' + (isValid(datum[member]) ? format(datum[member], '{form}') : '-')"
-    )
-    lines_at = alt.Chart(frame).transform_calculate(
-        shown=shown, line="isValid(datum.member) ? datum.member : datum.series"
-    )
-    guide = lines_at.transform_pivot("line", "shown", ["step"]).transform_calculate(chosen=pick)
-    layers.append(
-        guide.mark_rule(color=SOFT, strokeDash=[2, 3])
-        .encode(x=alt.X("step:Q"), opacity=alt.OpacityValue(0, condition=seen))
-        .encode(tooltip=tooltips)
-        .add_params(hover)
-    )
+    layers.append(_values_at_pointer(frame, names, thin, _value_format(percent, high)))
     if len(events):
         ticks = alt.Chart(pd.DataFrame({"step": sorted(set(events))}))
         layers.append(
@@ -174,7 +144,43 @@ def curves(
             )
         )
     chart: Chart = alt.layer(*layers, width="container", height=HEIGHT)
-    return chart.add_params(member, softened)
+    return chart.add_params(alt.param("member", value=""), alt.param("smooth", value=True))
+
+
+_SHOWN = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
+
+
+def _values_at_pointer(frame: pd.DataFrame, names: Sequence[str], thin: bool, form: str) -> Any:
+    """A rule at the step that is pointed at, with the values of all thick lines and of the chosen
+    member."""
+    hover = alt.selection_point(
+        "hover", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False
+    )
+    tooltips = [alt.Tooltip("step:Q")]
+    tooltips += [alt.Tooltip(f"{_field(name)}:Q", title=name, format=form) for name in names]
+    if thin:
+        tooltips.append(alt.Tooltip("chosen:N", title="member"))
+    chosen = (
+        "member == '' ? 'pick one to read it' : "
+        f"member + ' ' + (isValid(datum[member]) ? format(datum[member], '{form}') : '-')"
+    )
+    line = "isValid(datum.member) ? datum.member : datum.series"
+    seen = {"param": "hover", "value": 1, "empty": False}
+    return (
+        alt.Chart(frame)
+        .transform_calculate(shown=_SHOWN, line=line)
+        .transform_pivot("line", "shown", ["step"])
+        .transform_calculate(chosen=chosen)
+        .mark_rule(color=SOFT, strokeDash=[2, 3])
+        .encode(alt.X("step:Q"), opacity=alt.OpacityValue(0, condition=seen), tooltip=tooltips)
+        .add_params(hover)
+    )
+
+
+def step_axis(field: str) -> alt.X:
+    """The horizontal axis of a chart over steps."""
+    axis = alt.Axis(titleAnchor="end", tickMinStep=1, format="d")
+    return alt.X(f"{field}:Q", title="step", axis=axis)
 
 
 def scatter(frame: pd.DataFrame) -> Chart:
@@ -185,14 +191,13 @@ def scatter(frame: pd.DataFrame) -> Chart:
     chosen = alt.when("member == '' || datum.member == member")
     low, high = math.floor(math.log10(frame["value"].min())), math.log10(frame["value"].max())
     marks = [digit * 10.0**power for power in range(low, math.ceil(high) + 1) for digit in (1, 3)]
+    y = alt.Y("value:Q", title=None, axis=alt.Axis(format=".0e", values=marks)).scale(type="log")
     chart: Chart = (
         alt.Chart(frame, width="container", height=HEIGHT)
         .mark_circle(size=22)
         .encode(
-            x=alt.X("step:Q", axis=alt.Axis(titleAnchor="end", tickMinStep=1, format="d")),
-            y=alt.Y("value:Q", title=None, axis=alt.Axis(format=".0e", values=marks)).scale(
-                type="log"
-            ),
+            x=step_axis("step"),
+            y=y,
             color=colour.scale(domain=roles, range=[ROLES[role] for role in roles]),
             opacity=chosen.then(alt.value(0.7)).otherwise(alt.value(0.1)),
             tooltip=["step:Q", "member:N", alt.Tooltip("value:Q", format=".3~g")],
@@ -202,7 +207,7 @@ def scatter(frame: pd.DataFrame) -> Chart:
     return chart
 
 
-def _columns(names: Sequence[str]) -> alt.ExprRef:
+def legend_columns(names: Sequence[str]) -> alt.ExprRef:
     """As many names of a legend side by side as the page is wide, so that none is cut."""
     name = 46 + 7 * max(map(len, names), default=1)
     # Not the plot's own width: it changes while the page is laid out, and the legend would grow.
@@ -270,20 +275,15 @@ def heatmap(frame: pd.DataFrame, counts: str, cell: int = 0) -> Chart:
     across, down = (list(dict.fromkeys(frame[name])) for name in ("column", "row"))
     angle = -60 if cell or len(across) > 16 else 0
     axis = alt.Axis(orient="top", title="student", labelAngle=angle, labelFlush=False)
-    tooltips = [alt.Tooltip("row:N", title="teacher"), alt.Tooltip("column:N", title="student")]
-    tooltips += [alt.Tooltip("value:Q", title="solved", format=".1%")]
-    tooltips += [
-        alt.Tooltip(f"{name}:Q", title=f"95%, {name}", format=".1%")
-        for name in ("low", "high")
-        if name in frame
+    x = alt.X("column:N", sort=across, axis=axis).scale(padding=0.04)
+    y = alt.Y("row:N", sort=down, title="teacher", axis=alt.Axis(titleAnchor="middle"))
+    titles = {"value": "solved", "low": "95%, low", "high": "95%, high"}
+    tooltips = [
+        *(alt.Tooltip("row:N", title="teacher"), alt.Tooltip("column:N", title="student")),
+        *(alt.Tooltip(f"{n}:Q", title=titles[n], format=".1%") for n in titles if n in frame),
+        alt.Tooltip("count:Q", title=counts),
     ]
-    base = alt.Chart(frame).encode(
-        x=alt.X("column:N", sort=across, axis=axis).scale(padding=0.04),
-        y=alt.Y("row:N", sort=down, title="teacher", axis=alt.Axis(titleAnchor="middle")).scale(
-            padding=0.04
-        ),
-        tooltip=[*tooltips, alt.Tooltip("count:Q", title=counts)],
-    )
+    base = alt.Chart(frame).encode(x=x, y=y.scale(padding=0.04), tooltip=tooltips)
     legend = alt.Legend(format="%", gradientLength=160, orient="bottom")
     shade = alt.Color("value:Q", legend=legend).scale(
         domain=[0, 1], range=list(DIVERGING), interpolate="rgb"
@@ -291,12 +291,12 @@ def heatmap(frame: pd.DataFrame, counts: str, cell: int = 0) -> Chart:
     share = base.transform_filter("isValid(datum.value)").encode(
         text=alt.Text("value:Q", format=".0%")
     )
-    count = base.transform_calculate(n="'\u00d7' + datum.count").encode(text="n:N")
-    layers = [base.mark_rect(cornerRadius=3).encode(color=shade)]
-    if cell:
-        layers.append(share.mark_text(fontSize=12, color=INK))
-    else:
-        layers.append(share.mark_text(fontSize=12, color=INK, dy=-6))
+    layers = [
+        base.mark_rect(cornerRadius=3).encode(color=shade),
+        share.mark_text(fontSize=12, color=INK, dy=0 if cell else -6),
+    ]
+    if not cell:
+        count = base.transform_calculate(n="'\u00d7' + datum.count").encode(text="n:N")
         layers.append(count.mark_text(fontSize=10, color=SOFT, dy=9))
     width: Any = alt.Step(cell) if cell else "container"
     chart: Chart = alt.layer(*layers, width=width, height=(cell or 38) * len(down))
@@ -307,27 +307,24 @@ def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     """Differences with their intervals, one below the other, and zero: `label`, `mean`, `low`,
     `high`, and `sure` (whether it is beyond noise); without a `mean` the label is a heading. Labels
     stand above their intervals, so that they are whole on a phone."""
-    frame = frame.assign(row=range(len(frame)))
     tooltips = [alt.Tooltip("label:N", title=" ")]
     tooltips += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
-    rows = alt.Chart(frame).encode(y=alt.Y("row:O", axis=None))
+    rows = alt.Chart(frame.assign(row=range(len(frame)))).encode(y=alt.Y("row:O", axis=None))
     base = rows.transform_filter("isValid(datum.mean)").encode(tooltip=tooltips)
     heads = rows.transform_filter("!isValid(datum.mean)")
     colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
     x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True, tickCount=6))
     x = x.scale(nice=True, padding=8)
     zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
-    names = base.mark_text(align="left", dy=-9, fontSize=12, color=INK)
+    label = {"x": alt.value(0), "text": "label:N"}
+    text = {"align": "left", "fontSize": 12, "color": INK}
+    dot = base.mark_point(filled=True, size=60, opacity=1, yOffset=6)
     chart: Chart = alt.layer(
         zero.encode(x="zero:Q"),
-        names.encode(x=alt.value(0), text="label:N"),
-        heads.mark_text(align="left", dy=6, fontSize=12, fontWeight=600, color=INK).encode(
-            x=alt.value(0), text="label:N"
-        ),
+        base.mark_text(dy=-9, **text).encode(**label),
+        heads.mark_text(dy=6, fontWeight=600, **text).encode(**label),
         base.mark_rule(strokeWidth=2.5, yOffset=6).encode(x=x, x2="high:Q", color=colour),
-        base.mark_point(filled=True, size=60, opacity=1, yOffset=6).encode(
-            x="mean:Q", color=colour
-        ),
+        dot.encode(x="mean:Q", color=colour),
         width="container",
         height=36 * len(frame),
     )
@@ -345,26 +342,25 @@ def problem_space(
         ends: least and greatest value of the first.
     """
     members = sorted({str(name) for name in frame["member"].dropna()} - {""}, key=by_number)
-    edges = [1 + round(i * max(last - 1, 0) / len(RAMP)) for i in range(len(RAMP) + 1)]
-    ends_at = [*(edge - 1 for edge in edges[1:-1]), last]
-    spans = [f"steps {a} to {b}" for a, b in zip(edges, ends_at, strict=False)]
-    spans = list(dict.fromkeys(spans))
-    born = pd.cut(frame["step"], [*sorted({*edges[:-1]}), float("inf")], right=False, labels=False)
-    frame = frame.assign(when=[None if pd.isna(i) else spans[int(i)] for i in born])
-    until, by = alt.param("until", value=last), alt.param("by", value="when")
+    starts = sorted({1 + round(i * max(last - 1, 0) / len(RAMP)) for i in range(len(RAMP))})
+    spans = [f"steps {a} to {b - 1}" for a, b in zip(starts, [*starts[1:], last + 1], strict=True)]
+    place = pd.cut(frame["step"], [*starts, math.inf], right=False, labels=False)
+    frame = frame.assign(when=[None if pd.isna(i) else spans[int(i)] for i in place])
     legend = alt.Legend(
         values=alt.ExprRef(f"by == 'when' ? {spans!r} : {members!r}"),
-        columns=_columns([*spans, *members]),
+        columns=legend_columns([*spans, *members]),
         symbolType="circle",
     )
     palette = [*RAMP[: len(spans)], *(CATEGORIES[i % 12] for i in range(len(members)))]
-    tooltips = [alt.Tooltip(f"{name}:N") for name in ("kind", "step", "member", "tasks", "program")]
+    shade = alt.Color("shade:N", legend=legend).scale(domain=[*spans, *members], range=palette)
+    most = float(frame["tasks"].max()) or 1
+    size = alt.Size("tasks:Q", legend=None).scale(domain=[1, most], range=[40, 380])
+    names = ("kind", "step", "member", "tasks", "program")
     quiet = alt.Axis(values=[0, 1], labelExpr=f"datum.value ? {ends[1]!r} : {ends[0]!r}")
     x = alt.X("x:Q", title=f"{axes[0]} →", axis=quiet).scale(domain=[-0.05, 1.05])
-    y = alt.Y(
-        "y:Q", title=f"{axes[1]} →", axis=alt.Axis(labels=False, grid=False, titleAnchor="middle")
-    )
-    base = alt.Chart(frame).encode(x=x, y=y.scale(domain=[-0.05, 1.05]))
+    bare = alt.Axis(labels=False, grid=False, titleAnchor="middle")
+    y = alt.Y("y:Q", title=f"{axes[1]} →", axis=bare).scale(domain=[-0.05, 1.05])
+    base = alt.Chart(frame).encode(x=x, y=y)
     met = "isValid(datum.step) && datum.step <= until"
     chart: Chart = alt.layer(
         base.transform_filter(f"!({met})").mark_point(
@@ -373,89 +369,12 @@ def problem_space(
         base.transform_filter(met)
         .transform_calculate(shade="by == 'when' ? datum.when : datum.member")
         .mark_circle(opacity=0.9, stroke=CARD)
-        .encode(
-            color=alt.Color("shade:N", legend=legend).scale(
-                domain=[*spans, *members], range=palette
-            ),
-            size=alt.Size("tasks:Q", legend=None).scale(
-                domain=[1, float(frame["tasks"].max()) or 1], range=[40, 380]
-            ),
-            tooltip=tooltips,
-        ),
+        .encode(color=shade, size=size, tooltip=[alt.Tooltip(f"{name}:N") for name in names]),
         width="container",
         height=260,
         view=alt.ViewConfig(fill=SUNK, cornerRadius=6),
     )
-    return chart.add_params(until, by)
-
-
-def family_tree(people: pd.DataFrame, links: pd.DataFrame, last: int) -> Chart:
-    """Every individual of a role as a line from its birth to its replacement.
-
-    Args:
-        people: `id`, `row`, `name`, `generation`, `born`, `end`, `alive`, `operator`, `options`,
-            `parents`, `founder` (names), `children`, `fate`, `kind` (founder, one parent, two
-            parents) and `kin`: the ids of it, its ancestors and descendants between commas.
-        links: `born`, `row`, `from_row`, `kin`, `second` (from the second parent).
-        last: the last step.
-    """
-    who = alt.selection_point(
-        "who", fields=["id"], on="pointerover", clear="pointerout", empty=True
-    )
-    by = alt.param("shade", value="operator")
-    kin = alt.when("!isValid(who.id) || indexof(datum.kin, ',' + who.id[0] + ',') >= 0")
-    faint = kin.then(alt.value(1)).otherwise(alt.value(0.12))
-    tooltips = ["name", "generation", "born", "operator", "options", "parents", "children", "fate"]
-    x = alt.X("born:Q", title="step", axis=alt.Axis(titleAnchor="end", format="d"))
-    x = x.scale(domain=[0, last], nice=False)
-    rows = alt.Scale(domain=[-0.7, float(people["row"].max()) + 0.7], reverse=True)
-    y = alt.Y("row:Q", axis=None, scale=rows)
-    base = (
-        alt.Chart(people)
-        .transform_calculate(colour="shade == 'founder' ? datum.founder : datum.operator")
-        .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in tooltips])
-    )
-    colour = alt.Color(
-        "colour:N",
-        legend=alt.Legend(
-            symbolType="square", columns=_columns(sorted({*people["operator"], *people["founder"]}))
-        ),
-    )
-    shapes = ["founder", "one parent", "two parents"]
-    shape = alt.Shape("kind:N", legend=None).scale(
-        domain=shapes, range=["square", "circle", "diamond"]
-    )
-    alive = base.transform_filter("datum.alive")
-    descent = alt.Chart(links).encode(
-        x=x,
-        y=alt.Y("from_row:Q", axis=None, scale=rows),
-        y2="row:Q",
-        opacity=faint,
-        strokeDash=alt.when("datum.second").then(alt.value([3, 3])).otherwise(alt.value([1, 0])),
-    )
-    chart: Chart = alt.layer(
-        descent.mark_rule(color=SOFT),
-        base.mark_rule(strokeWidth=2.25).encode(x2="end:Q", color=colour),
-        base.transform_filter("!datum.alive")
-        .mark_point(shape="M-.5,-.5L.5,.5M.5,-.5L-.5,.5", size=40, color=SOFT)
-        .encode(x=alt.X("end:Q")),
-        alive.mark_circle(size=60, stroke=CARD).encode(x="end:Q", color=colour),
-        alive.mark_text(align="left", dx=8, fontSize=11, color=INK)
-        .encode(x="end:Q", y=alt.Y("label_row:Q", axis=None, scale=rows), text="label:N")
-        .transform_calculate(label="datum.name + ' g' + datum.generation"),
-        base.mark_point(filled=True, size=70, stroke=CARD, opacity=1)
-        .encode(shape=shape, color=colour)
-        .add_params(who),
-        width="container",
-        height=tree_height(len(people)),
-        padding={"right": 90, "left": 4, "top": 4, "bottom": 4},
-    )
-    return chart.add_params(by)
-
-
-def tree_height(people: int) -> int:
-    """Pixels of a family tree."""
-    return max(120, min(640, 16 * people))
+    return chart.add_params(alt.param("until", value=last), alt.param("by", value="when"))
 
 
 def specification(chart: Chart) -> dict[str, Any]:

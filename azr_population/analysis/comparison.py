@@ -17,7 +17,7 @@ import pandas as pd
 
 from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Differences, differences, short_differences
-from azr_population.analysis.inputs import ComparedArm, arms_of, benchmark_mean
+from azr_population.analysis.inputs import ComparedArm, arms_of
 from azr_population.analysis.metrics import find_metric
 from azr_population.analysis.statistics import (
     NOTHING,
@@ -137,12 +137,8 @@ def compare_arms(arguments: Sequence[str]) -> Comparison:
     """Compares the runs that the arguments name (see `arms_of`). Raises UserError: the arguments do
     not name two arms."""
     arms = arms_of(arguments)
-    reached = [
-        [run.last for run in arm.runs if run.last]
-        for arm in arms
-        if any(run.has_steps for run in arm.runs)
-    ]
-    step = min(map(min, reached)) if reached and all(reached) else 0
+    reached = [[run.last for run in arm.runs if run.last] for arm in arms]
+    step = min(map(min, reached)) if all(reached) else 0
     domains = {run.domain for arm in arms for run in arm.runs if run.domain is not None}
     domain_metrics = {metric.name: metric for domain in domains for metric in domain.measures}
     metrics = [*map(find_metric, _BEFORE), *domain_metrics.values(), *map(find_metric, _AFTER)]
@@ -154,8 +150,7 @@ def compare_arms(arguments: Sequence[str]) -> Comparison:
 def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> ComparedMetric:
     """A metric up to `step`."""
     if metric.name.startswith("benchmark"):
-        means = [{str(r.path): benchmark_mean(r.figures) for r in arm.runs} for arm in arms]
-        samples = [{k: v for k, v in of.items() if v is not None} for of in means]
+        samples = [{str(r.path): r.figures["mean"] for r in arm.runs if r.figures} for arm in arms]
         missing = ["" if sample else "no benchmark figures" for sample in samples]
         return ComparedMetric(arms, metric, 0, samples, missing)
     curves = [
@@ -183,35 +178,23 @@ def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> Compare
 
 
 def _last_common(curves: Sequence[Mapping[str, pd.Series]], step: int) -> int:
-    """The last step near the end at which all arms with a value near the end have one; else
+    """The last step near the end at which all runs with a value near the end have one; else
     `step`."""
-    late = [
-        set.intersection(*of_arm)
-        for lines in curves
-        if (
-            of_arm := [
-                near
-                for line in lines.values()
-                if (near := {s for s in line.index if s > step - tenth(step)})
-            ]
-        )
-    ]
-    return max(set.intersection(*late), default=step) if late else step
+    lines = [set(line.index) for of_arm in curves for line in of_arm.values()]
+    near_end = [near for steps in lines if (near := {s for s in steps if s > step - tenth(step)})]
+    return max(set.intersection(*near_end), default=step) if near_end else step
 
 
 def _why(arm: ComparedArm, metric: Metric) -> str:
-    run = arm.runs[0]
-    if not run.has_steps:
-        return "only benchmarked"
-    if run.is_log:
-        return "not in AZR's log" if metric.name != "validation" else "not validated"
-    return "not recorded"
+    if not arm.runs[0].is_log:
+        return "not recorded"
+    return "not in AZR's log" if metric.name != "validation" else "not validated"
 
 
 def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
     """Why values of the metric may not be subtracted; empty where they may."""
     runs = (*a.runs, *b.runs)
-    if len({run.is_log for run in runs if run.has_steps}) > 1 and metric.name in OTHERWISE:
+    if len({run.is_log for run in runs}) > 1 and metric.name in OTHERWISE:
         return OTHERWISE[metric.name]
     values: dict[str, set[Any]] = {}
     for run in runs:

@@ -103,7 +103,9 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
 
 
 def _about(arm: ComparedArm) -> list[str]:
-    kinds = " and ".join(dict.fromkeys(run.kind for run in arm.runs))
+    kinds = " and ".join(
+        dict.fromkeys("stock AZR log" if run.is_log else "run" for run in arm.runs)
+    )
     steps = sorted({run.last for run in arm.runs})
     reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
     folders = dict.fromkeys(str(run.path.parent.name) for run in arm.runs)

@@ -64,7 +64,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
             if (planned := number(run.settings.get("run.steps"))) and run.last < planned
         ]
         warnings += _gone_wrong(arm)
-    lasts = {run.last for arm in arms for run in arm.runs if run.has_steps}
+    lasts = {run.last for arm in arms for run in arm.runs}
     if len(lasts) > 1 and step:
         warnings.append(
             f"Runs have {min(lasts)} to {max(lasts)} steps: everything is compared at step {step}."
@@ -77,7 +77,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
 
 def _gone_wrong(arm: ComparedArm) -> list[str]:
     """What the records of an arm's runs warn of: of each kind in how many, and the first."""
-    runs = [run for run in arm.runs if run.has_steps and not run.is_log]
+    runs = [run for run in arm.runs if not run.is_log]
     warnings = [
         {warning.kind: warning for warning in reversed(warnings_of(RunDirectory(run.path)))}
         for run in runs

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+import altair as alt
 import pandas as pd
 from markupsafe import Markup
 
@@ -155,8 +156,77 @@ def _figure(
     note += f"{founders} founder{'s' if founders > 1 else ''}"
     if hidden := len(people) - len(shown):
         note += f"; {hidden} replaced without children are not drawn"
-    chart = charts.family_tree(lines, pd.DataFrame(links), last)
+    chart = tree_chart(lines, pd.DataFrame(links), last)
     return embed(chart, f"{role.capitalize()}s", note, "wide")
+
+
+def tree_chart(people: pd.DataFrame, links: pd.DataFrame, last: int) -> charts.Chart:
+    """Every individual of a role as a line from its birth to its replacement.
+
+    Args:
+        people: `id`, `row`, `name`, `generation`, `born`, `end`, `alive`, `operator`, `options`,
+            `parents`, `founder` (names), `children`, `fate`, `kind` (founder, one parent, two
+            parents) and `kin`: the ids of it, its ancestors and descendants between commas.
+        links: `born`, `row`, `from_row`, `kin`, `second` (from the second parent).
+        last: the last step.
+    """
+    who = alt.selection_point(
+        "who", fields=["id"], on="pointerover", clear="pointerout", empty=True
+    )
+    by = alt.param("shade", value="operator")
+    kin = alt.when("!isValid(who.id) || indexof(datum.kin, ',' + who.id[0] + ',') >= 0")
+    faint = kin.then(alt.value(1)).otherwise(alt.value(0.12))
+    tooltips = ["name", "generation", "born", "operator", "options", "parents", "children", "fate"]
+    x = charts.step_axis("born").scale(domain=[0, last], nice=False)
+    rows = alt.Scale(domain=[-0.7, float(people["row"].max()) + 0.7], reverse=True)
+    y = alt.Y("row:Q", axis=None, scale=rows)
+    base = (
+        alt.Chart(people)
+        .transform_calculate(colour="shade == 'founder' ? datum.founder : datum.operator")
+        .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in tooltips])
+    )
+    colour = alt.Color(
+        "colour:N",
+        legend=alt.Legend(
+            symbolType="square",
+            columns=charts.legend_columns(sorted({*people["operator"], *people["founder"]})),
+        ),
+    )
+    shapes = ["founder", "one parent", "two parents"]
+    shape = alt.Shape("kind:N", legend=None).scale(
+        domain=shapes, range=["square", "circle", "diamond"]
+    )
+    alive = base.transform_filter("datum.alive")
+    descent = alt.Chart(links).encode(
+        x=x,
+        y=alt.Y("from_row:Q", axis=None, scale=rows),
+        y2="row:Q",
+        opacity=faint,
+        strokeDash=alt.when("datum.second").then(alt.value([3, 3])).otherwise(alt.value([1, 0])),
+    )
+    chart: charts.Chart = alt.layer(
+        descent.mark_rule(color=charts.SOFT),
+        base.mark_rule(strokeWidth=2.25).encode(x2="end:Q", color=colour),
+        base.transform_filter("!datum.alive")
+        .mark_point(shape="M-.5,-.5L.5,.5M.5,-.5L-.5,.5", size=40, color=charts.SOFT)
+        .encode(x=alt.X("end:Q")),
+        alive.mark_circle(size=60, stroke=charts.CARD).encode(x="end:Q", color=colour),
+        alive.mark_text(align="left", dx=8, fontSize=11, color=charts.INK)
+        .encode(x="end:Q", y=alt.Y("label_row:Q", axis=None, scale=rows), text="label:N")
+        .transform_calculate(label="datum.name + ' g' + datum.generation"),
+        base.mark_point(filled=True, size=70, stroke=charts.CARD, opacity=1)
+        .encode(shape=shape, color=colour)
+        .add_params(who),
+        width="container",
+        height=_height(len(people)),
+        padding={"right": 90, "left": 4, "top": 4, "bottom": 4},
+    )
+    return chart.add_params(by)
+
+
+def _height(people: int) -> int:
+    """Pixels of a tree."""
+    return max(120, min(640, 16 * people))
 
 
 def _kin(people: Sequence[Individual]) -> dict[int, str]:
@@ -180,7 +250,7 @@ def _fate(person: Individual, last: int) -> str:
 
 def _label_rows(lines: pd.DataFrame) -> pd.Series:
     """Where the names of the living stand, in rows: below each other without overlap."""
-    gap = 12 * len(lines) / charts.tree_height(len(lines))
+    gap = 12 * len(lines) / _height(len(lines))
     places = lines["row"].astype(float)
     living = places[lines["alive"]].sort_values().index
     lowest, highest = len(lines) - 1.0, -0.5

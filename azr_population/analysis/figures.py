@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,7 +14,6 @@ from azr_population.analysis.derived import placed_tasks
 from azr_population.analysis.html import cut, embed, figure
 from azr_population.analysis.metrics import metrics_for
 from azr_population.domains.domain import Domain
-from azr_population.domains.metric import Metric
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import Record, by_number, domain_of
 
@@ -25,122 +24,127 @@ POINTS, REASONS = 50, 7
 """Most steps of a scatter, and most reasons of refusal that are drawn."""
 
 
-class ReportFigures:
-    """The charts of each section of the page, and what does not change in a sentence each."""
+Lines = tuple[str, str, str, pd.DataFrame, dict[str, Any]]
+"""Section of the page, title, note, the frame of `charts.curves` and its options."""
 
-    def __init__(self, table: pd.DataFrame, events: Sequence[int], steps: int) -> None:
-        self._table, self._events, self._steps = table, events, steps
-        self.figures: dict[str, list[Markup]] = {}
-        self.constant: dict[str, list[str]] = {}
 
-    def add_all(self, domain: Domain) -> None:
-        """A chart for each metric that is drawn and recorded; the evals share one."""
-        rows = self._table[self._table["metric"].isin(_EVALS) & self._table["role"].isna()]
-        rows = _in_order(
-            rows.assign(series=rows["metric"].map(_EVALS), member=None), _EVALS.values()
-        )
-        note = "greedy; best member: larger populations get lucky more often"
-        colours = dict.fromkeys(_EVALS.values(), charts.ROLES["student"])
-        self._add("skill", "Held-out tasks", note, rows, percent=True, dashes=True, colours=colours)
-        for metric in metrics_for([domain]):
-            if metric.section and metric.name not in _UNDRAWN:
-                self._add_metric(metric)
-        self._add_refusals()
-        self._add_hyperparameters()
-        self._add_times()
+def run_figures(
+    table: pd.DataFrame, domain: Domain, events: Sequence[int], steps: int
+) -> tuple[dict[str, list[Markup]], dict[str, list[str]]]:
+    """By section of the page: its charts, and a sentence on each metric that does not change."""
+    figures: dict[str, list[Markup]] = {}
+    constant: dict[str, list[str]] = {}
+    all_lines = [_eval_lines(table), *_metric_lines(table, domain), _refusals(table), _times(table)]
+    for section, title, note, rows, options in all_lines:
+        if rows["value"].nunique() > 1:
+            columns = ["step", "series", "member", "value", "piece"]
+            rows = rows[[name for name in columns if name in rows]]
+            chart = charts.curves(rows, events=events, steps=steps, **options)
+            figures.setdefault(section, []).append(embed(chart, title, note))
+        elif len(rows):
+            value = figure(float(rows["value"].iloc[0]), bool(options.get("percent")))
+            constant.setdefault(section, []).append(f"{title}: {value} throughout.")
+    if evolving := _hyperparameters(table):
+        figures["training"] = figures.get("training", []) + evolving
+    return figures, constant
 
-    def _add_metric(self, metric: Metric) -> None:
-        rows = self._table[self._table["metric"] == metric.name]
-        # The students' mean mu is 25, and a teacher's solve rate is that of its students.
-        if metric.name == "mu" and rows["role"].nunique() > 1:
-            rows = rows[(rows["role"] != "student") | rows["member"].notna()]
-        if metric.name == "solve_rate" and rows["role"].nunique() > 1:
-            rows = rows[rows["role"] != "teacher"]
-        alone = rows.groupby("role")["member"].transform("nunique") == 1
-        rows = rows[~(alone & rows["member"].notna())]
-        note = metric.about
+
+def _eval_lines(table: pd.DataFrame) -> Lines:
+    """The evals share a chart."""
+    rows = table[table["metric"].isin(_EVALS) & table["role"].isna()]
+    rows = _in_order(rows.assign(series=rows["metric"].map(_EVALS), member=None), _EVALS.values())
+    note = "greedy; best member: larger populations get lucky more often"
+    colours = dict.fromkeys(_EVALS.values(), charts.ROLES["student"])
+    return (
+        "skill",
+        "Held-out tasks",
+        note,
+        rows,
+        {"percent": True, "dashes": True, "colours": colours},
+    )
+
+
+def _metric_lines(table: pd.DataFrame, domain: Domain) -> Iterator[Lines]:
+    """Each metric that has a section: of roles and members, and some by type of task too."""
+    for metric in metrics_for([domain]):
+        if not metric.section or metric.name in _UNDRAWN:
+            continue
+        rows, note = table[table["metric"] == metric.name], metric.about
         if metric.name == "mu":
             note = "TrueSkill; the students' mean is 25 by definition, so a teacher's is relative"
-        self._add(
-            metric.section,
-            metric.title,
-            note,
-            self._in_pieces(rows.assign(series=rows["role"].fillna("mean"))),
-            percent=metric.percent,
-            unit=metric.unit if not metric.percent else "",
-            smooth=not metric.is_eval and metric.reduce != "last",  # coverage only grows
-            colours={**charts.ROLES, "mean": charts.INK},
-        )
-        types = self._table[self._table["metric"].str.fullmatch(rf"type/[^/]+/{metric.name}")]
-        if metric.name in ("solve_rate", "valid_frac") and len(types):
+        # The students' mean mu is 25, and a teacher's solve rate is that of its students.
+        role = {"mu": "student", "solve_rate": "teacher"}.get(metric.name)
+        if role and rows["role"].nunique() > 1:
+            rows = rows[(rows["role"] != role) | (rows["member"].notna() & (role == "student"))]
+        alone = rows.groupby("role")["member"].transform("nunique") == 1
+        rows = rows[~(alone & rows["member"].notna())]
+        options: dict[str, Any] = {
+            "percent": metric.percent,
+            "unit": metric.unit if not metric.percent else "",
+            "smooth": not metric.is_eval and metric.reduce != "last",  # coverage only grows
+            "colours": {**charts.ROLES, "mean": charts.INK},
+        }
+        rows = _in_pieces(table, rows.assign(series=rows["role"].fillna("mean")))
+        yield metric.section, metric.title, note, rows, options
+        if metric.name in ("solve_rate", "valid_frac"):
+            types = table[table["metric"].str.fullmatch(rf"type/[^/]+/{metric.name}")]
             types = types.assign(series=types["metric"].str.split("/").str[1], member=None)
-            title = f"{metric.title} by task type"
             colours = dict(zip(types["series"].unique(), charts.CATEGORIES[6:2:-1], strict=False))
-            self._add(metric.section, title, "", types, percent=True, smooth=True, colours=colours)
+            options = {"percent": True, "smooth": True, "colours": colours}
+            yield metric.section, f"{metric.title} by task type", "", types, options
 
-    def _in_pieces(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """A member's line is broken where the individual in its slot was replaced."""
-        generation = self._table[self._table["metric"] == "generation"].dropna(subset=["member"])
-        pieces = generation.rename(columns={"value": "piece"})[["step", "member", "piece"]]
-        if not len(pieces):
-            return rows
-        # At its birth a child's generation is recorded, and the results are the replaced one's.
-        pieces = pieces.assign(step=pieces["step"] + 1)
-        joined = rows.merge(pieces, on=["step", "member"], how="left")
-        return joined.assign(piece=joined["piece"].fillna(0))
 
-    def _add_refusals(self) -> None:
-        """Why proposals were refused, as shares of all proposals."""
-        rows = self._table[self._table["metric"].str.startswith("reason/")]
-        reasons = rows["metric"].str.removeprefix("reason/").str.replace("_", " ")
-        counts = rows.assign(series=reasons).pivot_table(
-            "value", "step", "series", "sum", fill_value=0.0
-        )
-        shares = counts.div(counts.sum(axis=1).replace(0.0, 1.0), axis=0)
-        shares = shares.drop(columns="ok", errors="ignore")
-        names = shares.sum().sort_values(ascending=False).index[:REASONS]
-        lines = shares[names].melt(ignore_index=False).reset_index().assign(member=None)
-        note = "shares of all proposals; the most common reasons"
-        self._add("proposing", "Refused proposals", note, lines, percent=True, smooth=True)
+def _in_pieces(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """A member's line is broken where the individual in its slot was replaced."""
+    generation = table[table["metric"] == "generation"].dropna(subset=["member"])
+    if not len(generation):
+        return rows
+    pieces = generation.rename(columns={"value": "piece"})[["step", "member", "piece"]]
+    # At its birth a child's generation is recorded, and the results are the replaced one's.
+    pieces = pieces.assign(step=pieces["step"] + 1)
+    joined = rows.merge(pieces, on=["step", "member"], how="left")
+    return joined.assign(piece=joined["piece"].fillna(0))
 
-    def _add_times(self) -> None:
-        """Seconds of a step by phase, without those of less than 1%."""
-        rows = self._table[self._table["metric"].str.startswith("time/")]
-        rows = rows.assign(series=rows["metric"].str.removeprefix("time/"), member=None)
-        rows = rows[rows["series"] != "step"]
-        totals = rows.groupby("series")["value"].sum().sort_values(ascending=False)
-        rows = _in_order(rows, totals[totals >= 0.01 * totals.sum()].index[:6])
-        note = "by phase; those of less than 1% are left out"
-        self._add("training", "Seconds per step", note, rows, unit="s", dashes=True)
 
-    def _add_hyperparameters(self) -> None:
-        """Where they evolve: each member's over time."""
-        titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
-        for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
-            rows = self._table[(self._table["metric"] == name) & self._table["member"].notna()]
-            rows = rows[rows["value"] > 0]
-            spread = rows.groupby(["role", "step"])["value"].transform("nunique")
-            rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
-            if rows.empty:
-                continue
+def _refusals(table: pd.DataFrame) -> Lines:
+    """Why proposals were refused, as shares of all proposals."""
+    rows = table[table["metric"].str.startswith("reason/")]
+    reasons = rows["metric"].str.removeprefix("reason/").str.replace("_", " ")
+    counts = rows.assign(series=reasons).pivot_table(
+        "value", "step", "series", "sum", fill_value=0.0
+    )
+    shares = counts.div(counts.sum(axis=1).replace(0.0, 1.0), axis=0)
+    shares = shares.drop(columns="ok", errors="ignore")
+    names = shares.sum().sort_values(ascending=False).index[:REASONS]
+    lines = shares[names].melt(ignore_index=False).reset_index().assign(member=None)
+    note = "shares of all proposals; the most common reasons"
+    return "proposing", "Refused proposals", note, lines, {"percent": True, "smooth": True}
+
+
+def _times(table: pd.DataFrame) -> Lines:
+    """Seconds of a step by phase, without those of less than 1%."""
+    rows = table[table["metric"].str.startswith("time/") & (table["metric"] != "time/step")]
+    rows = rows.assign(series=rows["metric"].str.removeprefix("time/"), member=None)
+    totals = rows.groupby("series")["value"].sum().sort_values(ascending=False)
+    rows = _in_order(rows, totals[totals >= 0.01 * totals.sum()].index[:6])
+    note = "by phase; those of less than 1% are left out"
+    return "training", "Seconds per step", note, rows, {"unit": "s", "dashes": True}
+
+
+def _hyperparameters(table: pd.DataFrame) -> list[Markup]:
+    """Where they evolve: each member's over time."""
+    titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
+    figures = []
+    for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
+        rows = table[(table["metric"] == name) & table["member"].notna() & (table["value"] > 0)]
+        spread = rows.groupby(["role", "step"])["value"].transform("nunique")
+        rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
+        if len(rows):
             stride = math.ceil(rows["step"].nunique() / POINTS)
             rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
             chart = charts.scatter(rows[["step", "series", "member", "value"]])
-            self._append("training", embed(chart, title, "of each member; they evolve"))
-
-    def _add(self, section: str, title: str, note: str, rows: pd.DataFrame, **how: Any) -> None:
-        if not len(rows):
-            return
-        if rows["value"].nunique() == 1:
-            value = figure(float(rows["value"].iloc[0]), bool(how.get("percent")))
-            self.constant.setdefault(section, []).append(f"{title}: {value} throughout.")
-            return
-        columns = [name for name in ("step", "series", "member", "value", "piece") if name in rows]
-        chart = charts.curves(rows[columns], events=self._events, steps=self._steps, **how)
-        self._append(section, embed(chart, title, note))
-
-    def _append(self, section: str, figure: Markup) -> None:
-        self.figures.setdefault(section, []).append(figure)
+            figures.append(embed(chart, title, "of each member; they evolve"))
+    return figures
 
 
 def _in_order(rows: pd.DataFrame, series: Iterable[str]) -> pd.DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from azr_population.analysis.azr_log import flat_lines, last_step, read_azr_log, sources
 from azr_population.analysis.frame import curve, read_run, seed_folders, tidy
@@ -16,7 +17,7 @@ from azr_population.config.effects import flat
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import find_domain
 from azr_population.domains.metric import Metric
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError, first_problem
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import domain_of, whole_config
@@ -34,29 +35,20 @@ _SAMPLED = ("eval.samples", "eval.final_samples")
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run directory, committed results, a stock AZR log, or benchmark figures alone."""
+    """A run directory, committed results, or a stock AZR log."""
 
     path: Path
-    kind: str
-    """In words: `run`, `stock AZR log`, `benchmark figures`."""
     table: pd.DataFrame
-    last: int = 0
+    last: int
     """The last step recorded."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
     """By dotted key; of a log what it prints."""
+    domain: Domain | None
+    validation_sources: frozenset[str]
+    is_log: bool = False
     versions: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """What `azr-population benchmark` found."""
-    validation_sources: frozenset[str] = frozenset()
-    domain: Domain | None = None
-
-    @property
-    def is_log(self) -> bool:
-        return self.kind == "stock AZR log"
-
-    @property
-    def has_steps(self) -> bool:
-        return self.kind != "benchmark figures"
+    """What `azr-population benchmark` found, as `benchmark_figures` returns it."""
 
     @cached_property
     def _by_metric(self) -> dict[Any, pd.DataFrame]:
@@ -76,8 +68,7 @@ class ComparedRun:
     def conditions(self, metric: Metric) -> dict[str, Any]:
         """What has to be equal for two values of the metric to be subtracted; None: unknown."""
         if metric.name.startswith("benchmark"):
-            of_figures = ("benchmarks", "samples", "temperature")
-            return {key: repr(self.figures.get(key)) for key in of_figures if self.figures}
+            return {k: repr(v) for k, v in self.figures.items() if k != "mean"}
         if metric.name.startswith("validation"):
             return {"tasks of the validation": self.validation_sources}
         if metric.name.startswith("eval/"):
@@ -85,6 +76,12 @@ class ComparedRun:
             keys = (*_EVAL_SETTINGS, *_SAMPLED * sampled)
             return {key: repr(self.settings[key]) for key in keys if key in self.settings}
         return {}
+
+    def is_copy_of(self, other: ComparedRun) -> bool:
+        """Whether both are one run: the same place, or steps with equal values and seconds."""
+        columns = ["step", "role", "metric", "value"]
+        copied = len(self.table) > 0 and self.table[columns].equals(other.table[columns])
+        return copied or self.path.resolve() == other.path.resolve()
 
 
 @dataclass(frozen=True)
@@ -98,41 +95,29 @@ class ComparedArm:
 def arms_of(arguments: Sequence[str]) -> list[ComparedArm]:
     """The arms that the arguments name, in their order.
 
-    An argument is a run directory, a folder of runs named `seed_*`, a stock AZR log, or benchmark
-    figures, and may be given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm;
-    one without is an arm called by as much of its path's end as no other has. Figures under the
-    name of other runs are of these, in their order.
+    An argument is a run directory, a folder of runs named `seed_*`, or a stock AZR log, and may be
+    given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm; one without is an
+    arm called by as much of its path's end as no other has.
 
-    Raises UserError: fewer than two arms, something that is not a run, one run twice in an arm, or
-    not as many figures as runs.
+    Raises UserError: fewer than two arms, something that is not a run, or one run (or a copy of it)
+    twice in an arm.
     """
     arms: dict[str, list[ComparedRun]] = {}
     for name, path in _names(arguments):
         of_arm = arms.setdefault(name, [])
         for run in _runs(path):
-            if run.path.resolve() in [other.path.resolve() for other in of_arm]:
-                raise UserError(f"{run.path} is given twice as a seed of {name}; leave one out")
+            if copy := next(filter(run.is_copy_of, of_arm), None):
+                raise UserError(
+                    f"{run.path} and {copy.path} are one run, given twice as a seed of {name}; "
+                    "leave one out"
+                )
             of_arm.append(run)
     if len(arms) < 2:
         raise UserError(
             f"a comparison needs two arms, and there is {len(arms)}: pass two or more runs, or "
             "name them: one=PATH other=PATH"
         )
-    return [ComparedArm(name, _with_figures(name, runs)) for name, runs in arms.items()]
-
-
-def _with_figures(name: str, runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
-    figures = [run for run in runs if not run.has_steps]
-    played = [run for run in runs if run.has_steps]
-    if not figures or not played:
-        return tuple(runs)
-    if len(figures) != len(played):
-        raise UserError(
-            f"{name} has {len(played)} runs and {len(figures)} benchmark figures; give one for "
-            "each run, in the same order"
-        )
-    pairs = zip(played, figures, strict=True)
-    return tuple(replace(run, figures=other.figures) for run, other in pairs)
+    return [ComparedArm(name, tuple(runs)) for name, runs in arms.items()]
 
 
 def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
@@ -155,21 +140,10 @@ def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def _runs(path: Path) -> list[ComparedRun]:
-    if path.is_file() and path.suffix == ".json":
-        return [ComparedRun(path, "benchmark figures", tidy(()), figures=read_figures(path))]
     if path.is_file():
         rows, settings = read_azr_log(path)
-        return [
-            ComparedRun(
-                path,
-                "stock AZR log",
-                tidy(flat_lines(rows), str(path)),
-                last_step(rows),
-                settings,
-                validation_sources=sources(rows),
-                domain=find_domain("code"),
-            )
-        ]
+        table, code = tidy(flat_lines(rows), str(path)), find_domain("code")
+        return [ComparedRun(path, table, last_step(rows), settings, code, sources(rows), True)]
     if not path.is_dir():
         raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
     if RunDirectory(path).exists:
@@ -200,38 +174,58 @@ def _of_directory(path: Path) -> ComparedRun:
         settings[WEIGHTS] = str(weights)
     table = read_run(path)
     table = table[table["member"].isna()]
-    names = table.loc[table["metric"].str.startswith("validation/"), "metric"].unique()
-    steps = table.loc[~table["metric"].str.startswith("validation"), "step"]
+    validated = table["metric"].str.startswith("validation")
+    validations = table.loc[validated, "metric"].str.removeprefix("validation").unique()
+    steps = table.loc[~validated, "step"]
     return ComparedRun(
         path,
-        "run",
         table,
         int(steps.max()) if len(steps) else 0,
         settings,
-        versions,
-        read_figures(path / FIGURES) if (path / FIGURES).is_file() else {},
-        frozenset(name.removeprefix("validation/") for name in names),
         domain_of(directory),
+        frozenset(name.removeprefix("/") for name in validations if name),
+        versions=versions,
+        figures=benchmark_figures(path / FIGURES),
     )
 
 
-def read_figures(path: Path) -> dict[str, Any]:
-    """Benchmark figures in a file. Raises UserError: it is not there, or holds something else."""
-    figures = read_json(path)
+class _Cell(BaseModel):
+    value: FiniteFloat
+
+
+class _Line(BaseModel):
+    """A model, or a summary of several, over all benchmarks."""
+
+    k: int
+    role: str
+    cells: dict[str, _Cell]
+
+
+class _Figures(BaseModel):
+    benchmarks: list[dict[str, Any]]
+    samples: int
+    temperature: float
+    lines: list[_Line]
+
+
+def benchmark_figures(path: Path) -> dict[str, Any]:
+    """What `azr-population benchmark` left in a file: `benchmarks`, `samples`, `temperature`, and
+    `mean`, pass@1 of the members' mean (of the only model, where there is one) over all benchmarks.
+    Empty without a file. Raises UserError: it is damaged."""
+    if not path.is_file():
+        return {}
     try:
-        benchmark_mean(figures)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} has no benchmark figures: {first_line(error)}") from None
-    return dict(figures)
-
-
-def benchmark_mean(figures: Mapping[str, Any]) -> float | None:
-    """Pass@1 of the members' mean (of the only model, where there is one) over all benchmarks;
-    None where there are no figures."""
-    lines = [line for line in figures["lines"] if line["k"] == 1] if figures else []
+        figures = _Figures.model_validate(read_json(path))
+    except ValidationError as error:
+        raise UserError(
+            f"{path} is damaged: {first_problem(error)}; delete it, or make it anew by "
+            "azr-population benchmark"
+        ) from error
     order = {"summary": 0, "base": 2}  # the first summary is the mean
-    line = min(lines, key=lambda line: order.get(line.get("role"), 1), default=None)
-    if line is None or not line["cells"]:
-        return None
-    cells = {title: float(cell["value"]) for title, cell in line["cells"].items()}
-    return cells["all"] if "all" in cells else sum(cells.values()) / len(cells)
+    lines = [line for line in figures.lines if line.k == 1 and line.cells]
+    if not lines:
+        return {}
+    cells = min(lines, key=lambda line: order.get(line.role, 1)).cells
+    values = [cells["all"]] if "all" in cells else list(cells.values())
+    mean = sum(cell.value for cell in values) / len(values)
+    return {**figures.model_dump(exclude={"lines"}), "mean": mean}

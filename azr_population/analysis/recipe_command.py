@@ -1,7 +1,7 @@
 """`azr-population recipe`: lists the recipes, or plays what is missing of one and draws it.
 
 A run is a process in a session of its own, so that Ctrl-C reaches it through us alone: the first
-lets every run finish its step and save, the second ends them at once. Either way it can be resumed.
+lets every run finish its step and save, the second ends them at once. The same command continues.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import rich_click as click
@@ -23,16 +23,10 @@ from azr_population.analysis.recipe_plan import (
     RecipePlan,
     azr_script,
     check_runs,
-    save_results,
+    check_saving,
+    save_runs,
 )
-from azr_population.analysis.recipes import (
-    Arms,
-    Recipe,
-    read_arms,
-    read_recipe,
-    recipe_names,
-    recipes_folder,
-)
+from azr_population.analysis.recipes import read_arms, read_recipe, recipe_names
 from azr_population.errors import UserError
 from azr_population.pages.console.heartbeat import stop_requests
 
@@ -47,112 +41,97 @@ def run_recipe(options: RecipeOptions) -> int:
     recipe = read_recipe(options.name, arms)
     if options.scale not in recipe.scales:
         raise UserError(f"{recipe.name} has no {options.scale} scale")
-    if recipe.own_runs and options.jobs > 1:
-        raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
-    if (
-        options.save_results
-        and not (recipes_folder().resolve().parent / "pyproject.toml").is_file()
-    ):
-        raise UserError("--save-results writes into a checkout, and this is none; leave it out")
     plan = RecipePlan(recipe, arms, options)
+    if options.save_results:
+        check_saving(plan)
     if recipe.scripts:
         _run_scripts(plan)
         return 0
-    if options.plot_only and not any(run.started for run in plan.runs):
-        raise UserError(
-            f"there is no run of {recipe.name} in {plan.out}; leave out --plot-only to play them, "
-            "or take the committed results by --from-results"
-        )
-    if not options.plot_only:
-        code = (_write_script if plan.in_azr else _play_missing)(plan)
-        if code is not None:
+    if not plan.in_azr:
+        check_runs(plan.runs)
+    if options.from_results:
+        if not any(run.started for run in plan.runs):
+            raise UserError(
+                f"no run of {recipe.name} is in {plan.out} or committed; leave out --from-results "
+                f"to play them ({_estimate(plan.seconds_left)} of one core)"
+            )
+    elif plan.in_azr and (plan.missing or options.dry_run):
+        _write_script(plan)
+        return 0
+    elif not plan.in_azr:
+        _print_plan(plan)
+        if options.dry_run:
+            return 0
+        _confirm(recipe.name, plan.seconds_left, options)
+        if code := play(plan.missing, options.jobs):
+            say("the same command continues")
             return code
+        _cross_play(plan)
     from azr_population.analysis.recipe_results import draw
 
-    if options.save_results and not recipe.own_runs:
-        save_results(plan)
+    if options.save_results:
+        save_runs(plan)
     say(f"results: {draw(plan)}")
     return 0
 
 
-def _play_missing(plan: RecipePlan) -> int | None:
-    """Plays what is missing; an exit code where that was stopped, or only printed."""
-    options, recipe, missing = plan.options, plan.recipe, plan.missing
-    check_runs(plan.runs, options.resume)
-    seconds = sum(run.seconds_left for run in missing)
-    if options.from_results and missing:
-        names = ", ".join(run.name for run in missing[:4]) + ", ..." * (len(missing) > 4)
-        raise UserError(
-            f"{len(missing)} runs of {recipe.name} are not among the committed results ({names}); "
-            f"leave out --from-results to play them ({estimate(seconds)} of one core), or draw "
-            "what there is by --plot-only"
-        )
-    stored = sum(run.directory.results_only for run in plan.runs)
+def _print_plan(plan: RecipePlan) -> None:
     say(
-        f"{recipe.name}: {len(plan.runs)} runs, {len(plan.runs) - len(missing)} finished, {stored} "
-        f"of them committed; about {estimate(seconds)} of one core to go"
+        f"{plan.recipe.name}: {len(plan.runs)} runs, {len(plan.runs) - len(plan.missing)} "
+        f"finished; about {_estimate(plan.seconds_left)} of one core to go"
     )
-    if options.dry_run:
-        for run in missing:
-            say(f"would play {run.name} to step {run.steps} in {run.path}")
+    if plan.options.dry_run:
+        for run in plan.missing:
+            say(f"would play {run.name} from step {run.done} to {run.steps} in {run.path}")
         say(f"results would be in {plan.results}; nothing was started")
-        return 0
-    confirm(recipe.name, seconds, options)
-    if code := play(missing, options.jobs):
-        say("continue with the same command and --resume --yes")
-        return code
-    for run in plan.runs if recipe.crossplay else ():
-        if not run.directory.results_only and not (run.path / "crossplay.json").is_file():
-            say(f"{run.name}: cross-play of the snapshots of every {recipe.crossplay} steps")
-            call([*CLI, "crossplay", str(run.path), "--every", str(recipe.crossplay)])
-    return None
 
 
-def _write_script(plan: RecipePlan) -> int | None:
-    """Writes and prints AZR's commands for what is missing; None where nothing is."""
+def _cross_play(plan: RecipePlan) -> None:
+    """Plays the snapshots of each run against each other, where the recipe asks for it."""
+    every = plan.recipe.crossplay
+    for run in plan.runs if every else ():
+        if not (run.path / "crossplay.json").is_file():
+            say(f"{run.name}: cross-play of the snapshots of every {every} steps")
+            _call([*CLI, "crossplay", str(run.path), "--every", str(every)])
+
+
+def _write_script(plan: RecipePlan) -> None:
+    """Writes and prints AZR's commands for the missing runs."""
     count = f"{len(plan.missing)} of {len(plan.runs)} runs are missing in {plan.out}"
     if plan.options.dry_run:
         say(f"{count}; nothing written")
-        return 0
-    if not plan.missing:
-        return None
+        return
     path, text = plan.out / f"{plan.recipe.name}.sh", azr_script(plan)
     plan.out.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(text, end="")
-    say(
-        f"{count}; nothing was run, because 7B needs an AZR checkout and GPUs: "
-        f"AZR_HOME=... bash {path}"
-    )
-    return 0
+    say(f"{count}; 7B needs an AZR checkout and GPUs, so run them by: AZR_HOME=... bash {path}")
 
 
 def _run_scripts(plan: RecipePlan) -> None:
     """The command lines of a recipe with programs of its own; the last one draws."""
     options, recipe = plan.options, plan.recipe
     results = recipe.folder / "results" if options.from_results else plan.results
-    only_drawn = options.from_results or options.plot_only
-    lines = recipe.scripts[-1:] if only_drawn else recipe.scripts
+    lines = [line.format(results=shlex.quote(str(results.absolute()))) for line in recipe.scripts]
     if options.dry_run:
-        for line in lines:
-            say(f"would run {line.format(results=results)}")
+        say("\n".join(f"would run {line}" for line in lines))
         say(f"about {recipe.minutes:.0f} min; nothing was started")
         return
-    if not only_drawn:
-        confirm(recipe.name, 60.0 * recipe.minutes, options)
+    if not options.from_results:
+        _confirm(recipe.name, 60.0 * recipe.minutes, options)
     results.mkdir(parents=True, exist_ok=True)
-    for line in lines:
-        script, *typed = [part.format(results=results.absolute()) for part in shlex.split(line)]
-        call([sys.executable, str(recipe.folder / script), *typed])
+    for line in lines[-1:] if options.from_results else lines:
+        script, *typed = shlex.split(line)
+        _call([sys.executable, str(recipe.folder / script), *typed])
     say(f"results: {results}")
 
 
-def confirm(name: str, seconds: float, options: RecipeOptions) -> None:
+def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
     or there is no terminal to ask in and `--yes` is not given."""
     if seconds <= _LONG or options.yes:
         return
-    question = f"{name} plays for about {estimate(seconds)} of one core"
+    question = f"{name} plays for about {_estimate(seconds)} of one core"
     if not sys.stdin.isatty():
         raise UserError(f"{question}; add --yes to play it, or --dry-run to see what it plays")
     if not click.confirm(f"{question}. Play it?"):
@@ -165,33 +144,25 @@ def print_list() -> None:
     from rich.table import Table
 
     arms = read_arms()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("recipe", "paper", "arms", "one core, nano scale"):
-        table.add_column(heading, overflow="fold")
+    table = Table("recipe", "paper", "arms", "one core, nano scale", box=None, pad_edge=False)
     for name in recipe_names():
         recipe = read_recipe(name, arms)
-        table.add_row(name, recipe.figure, " ".join(recipe.arms) or "-", recipe_time(recipe, arms))
-    console = Console()
-    if not console.is_terminal:
-        console.width = 110
+        time = "-"
+        if "nano" in recipe.scales:
+            plan = RecipePlan(recipe, arms, RecipeOptions(name, out=Path(os.devnull)))
+            time = _estimate(60.0 * recipe.minutes + plan.seconds_left)
+        table.add_row(name, recipe.figure, " ".join(recipe.arms) or "-", time)
+    console = Console(width=None if sys.stdout.isatty() else 110)
     console.print(table)
     console.print("runs are shared: an arm that one recipe has played is there for all others")
 
 
-def recipe_time(recipe: Recipe, arms: Arms) -> str:
-    """How long the recipe takes from nothing."""
-    if "nano" not in recipe.scales:
-        return "-"
-    plan = RecipePlan(recipe, arms, RecipeOptions(recipe.name, out=Path(os.devnull)))
-    return estimate(60.0 * recipe.minutes + sum(run.seconds_left for run in plan.runs))
-
-
-def estimate(seconds: float) -> str:
+def _estimate(seconds: float) -> str:
     """Seconds as people say them: `40 min`, `2.5 h`."""
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def call(typed: Sequence[str]) -> None:
+def _call(typed: Sequence[str]) -> None:
     """Runs a command on one thread. Raises UserError: it fails."""
     code = subprocess.run(typed, env={"OMP_NUM_THREADS": "1", **os.environ}, check=False).returncode
     if code:
@@ -201,35 +172,33 @@ def call(typed: Sequence[str]) -> None:
 def play(runs: Sequence[PlannedRun], jobs: int) -> int:
     """Starts or resumes each of `runs`, `jobs` at a time; returns 0, or 128 + the signal that
     stopped it. Raises UserError: a run failed. Those beside it finish; no other one is started."""
-    waiting = list(runs)
-    playing: dict[subprocess.Popen[bytes], PlannedRun] = {}
+    children: list[subprocess.Popen[bytes]] = []
     failures: list[str] = []
     received: list[int] = []
 
     def pass_on() -> None:
-        for child in [child for child in playing if child.poll() is None]:
-            child.send_signal(signal.SIGINT)
+        for child in children:
+            child.send_signal(signal.SIGINT)  # does nothing to one that has ended
         if len(received) == 1:
             say("stopping after the steps at hand; once more to stop at once")
 
-    with stop_requests(received, pass_on):
-        while playing or (waiting and not received and not failures):
-            while waiting and len(playing) < jobs and not received and not failures:
-                run = waiting.pop(0)
-                place = f"[{len(runs) - len(waiting)}/{len(runs)}]"
-                say(f"{place} {run.name}: step {run.done} to {run.steps}, in {run.path}")
-                playing[_start(run)] = run
-            time.sleep(0.2)
-            for child in [child for child in playing if child.poll() is not None]:
-                run = playing.pop(child)
-                if child.returncode and not received:
-                    lines = _log(run).read_text(encoding="utf-8", errors="replace").split("\n")
-                    last = next((line.strip() for line in lines[::-1] if line.strip()), "no output")
-                    code = f"exit code {child.returncode}"
-                    failures.append(f"{run.name} failed ({code}): {last}; all is in {_log(run)}")
-                    continue
-                left = sum(run.seconds_left for run in (*playing.values(), *waiting)) / jobs
-                say(f"{run.name}: at step {run.done} of {run.steps}; about {estimate(left)} left")
+    def play_one(number: int, run: PlannedRun) -> None:
+        if received or failures:
+            return
+        say(f"[{number}/{len(runs)}] {run.name}: step {run.done} to {run.steps}, in {run.path}")
+        child = _start(run)
+        children.append(child)
+        code = child.wait()
+        if code and not received:
+            lines = _log(run).read_text(encoding="utf-8", errors="replace").split("\n")
+            last = next((line.strip() for line in lines[::-1] if line.strip()), "no output")
+            failures.append(f"{run.name} failed (exit code {code}): {last}; all is in {_log(run)}")
+        else:
+            left = _estimate(sum(other.seconds_left for other in runs) / jobs)
+            say(f"{run.name}: at step {run.done} of {run.steps}; about {left} left")
+
+    with stop_requests(received, pass_on), ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(play_one, range(1, len(runs) + 1), runs))
     if failures and not received:
         raise UserError("; ".join(failures))
     return 128 + received[0] if received else 0

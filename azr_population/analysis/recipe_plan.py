@@ -18,12 +18,12 @@ from typing import Any
 import yaml
 
 from azr_population.analysis.derived import derived
-from azr_population.analysis.recipes import Arm, Arms, Recipe, recipes_folder, seed_numbers
+from azr_population.analysis.recipes import Arms, Recipe, recipes_folder, seed_numbers
 from azr_population.config.effects import REPEATED, flat, touches_only
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import read_json, write_atomically
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import ROLES, last_step, role_of, whole_config
 
@@ -34,8 +34,6 @@ class RecipeOptions:
 
     name: str
     from_results: bool = False
-    plot_only: bool = False
-    resume: bool = False
     dry_run: bool = False
     yes: bool = False
     seeds: str | None = None
@@ -52,14 +50,13 @@ class PlannedRun:
     """One arm with one seed."""
 
     arm_name: str
-    arm: Arm
     seed: int
     steps: int
     path: Path
     overrides: tuple[str, ...]
     """Of the arm; not `seed`, `run.dir` and `run.steps`."""
-    slower: float = 1.0
-    """Factor on the arm's `seconds`."""
+    seconds: float = 0.0
+    """A step on one core, estimated."""
 
     @property
     def name(self) -> str:
@@ -73,9 +70,7 @@ class PlannedRun:
     @cached_property
     def config(self) -> Config:
         """The whole configuration of this arm and seed."""
-        config = _compose(self.overrides).model_copy(deep=True)
-        config.seed = self.seed
-        return config
+        return _compose(self.overrides).model_copy(update={"seed": self.seed})
 
     @property
     def done(self) -> int:
@@ -85,7 +80,7 @@ class PlannedRun:
     @property
     def seconds_left(self) -> float:
         """An estimate, on one core."""
-        return self.arm.seconds * self.slower * max(0, self.steps - self.done)
+        return self.seconds * max(0, self.steps - self.done)
 
     @property
     def started(self) -> bool:
@@ -130,6 +125,11 @@ class RecipePlan:
         return [run for run in self.runs if not run.finished]
 
     @property
+    def seconds_left(self) -> float:
+        """Of one core, for what is missing."""
+        return sum(run.seconds_left for run in self.runs)
+
+    @property
     def lengths(self) -> dict[str, int]:
         """By arm: the step up to which it is drawn; inside AZR one that all arms have."""
         shortest = min(run.steps for run in self.runs)
@@ -153,22 +153,21 @@ class RecipePlan:
     def _run(self, name: str, seed: int) -> PlannedRun:
         arm, recipe, options = self.arms.find(name), self.recipe, self.options
         place = Path(name, f"seed_{seed}")
-        home = self.out / recipe.name if recipe.own_runs else self.out
         if self.in_azr:
             if arm.azr_overrides is None:
                 raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
             overrides = (*self.scale.common, *arm.azr_overrides, f"population.seed={seed}")
             steps = options.steps or arm.azr_steps or self.scale.steps
-            return PlannedRun(name, arm, seed, steps, home.absolute() / place, overrides)
-        home = home if recipe.own_runs else self._of_settings(home)
+            return PlannedRun(name, seed, steps, self.out.absolute() / place, overrides)
         steps = arm.times * (options.steps or recipe.steps or self.scale.steps)
-        overrides = (*self.scale.common, *arm.overrides, *recipe.overrides)
-        run, stored = (
-            PlannedRun(name, arm, seed, steps, path, overrides, self.scale.slower)
-            for path in (home / place, self.committed / place)
+        overrides = (*self.scale.common, *arm.overrides)
+        seconds = arm.seconds * self.scale.slower
+        run, committed = (
+            PlannedRun(name, seed, steps, path, overrides, seconds)
+            for path in (self._of_settings(self.out) / place, self.committed / place)
         )
-        takes_stored = options.from_results and not recipe.own_runs and not run.finished
-        return stored if takes_stored and stored.finished else run
+        takes_committed = options.from_results and committed.finished and not run.finished
+        return committed if takes_committed else run
 
 
 def azr_script(plan: RecipePlan) -> str:
@@ -195,19 +194,14 @@ def azr_script(plan: RecipePlan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_runs(runs: Iterable[PlannedRun], resume: bool) -> None:
-    """Refuses what stands in the way, before anything is played. Raises UserError: a run with
-    another configuration or base, or an unfinished one without `resume`."""
+def check_runs(runs: Iterable[PlannedRun]) -> None:
+    """Refuses what stands in the way, before anything is played or drawn. Raises UserError: a run
+    with another configuration, or with another base than the first one."""
     bases: dict[str | None, tuple[str | None, Path]] = {}
     for run in (run for run in runs if run.started):
         if changed := other_values(run):
             way_out = "leave out --from-results" if run.directory.results_only else "move it away"
             raise UserError(f"{run.path} is another run: it has {changed}; {way_out}")
-        if not run.finished and not resume:
-            raise UserError(
-                f"{run.path} is at step {run.done} of {run.steps}; continue it with --resume, or "
-                "name another --out"
-            )
         weights = run.directory.environment().get("base")
         first, other = bases.setdefault(run.config.base.path, (weights, run.path))
         if weights != first:
@@ -215,6 +209,25 @@ def check_runs(runs: Iterable[PlannedRun], resume: bool) -> None:
                 f"{run.path} was made on a base with the hash {weights}, {other} on one with "
                 f"{first}: they cannot be compared; move one of them, or name another --out"
             )
+
+
+def check_saving(plan: RecipePlan) -> None:
+    """Raises UserError where `--save-results` would put a part in the place of committed results,
+    or there is no checkout to commit from."""
+    if not (recipes_folder().resolve().parent / "pyproject.toml").is_file():
+        raise UserError("--save-results writes into a checkout, and this is none; leave it out")
+    versions = plan.results / "versions.json"
+    committed = read_json(versions)["runs"] if versions.is_file() else {}
+    steps = {
+        run.name: run.done if plan.options.from_results else max(run.done, run.steps)
+        for run in plan.runs
+    }
+    if lost := [name for name, done in committed.items() if steps.get(name, 0) < done]:
+        raise UserError(
+            f"--save-results would write results without {len(lost)} of the {len(committed)} runs "
+            f"of {versions.parent} ({', '.join(lost[:4])}); take all seeds, arms and steps, or "
+            "leave out --save-results"
+        )
 
 
 def other_values(run: PlannedRun) -> str:
@@ -236,7 +249,7 @@ def other_values(run: PlannedRun) -> str:
     return ", ".join(differing[:6]) + more
 
 
-def save_results(plan: RecipePlan) -> None:
+def save_runs(plan: RecipePlan) -> None:
     """Commits settings, versions and metrics of the finished runs: what `--from-results` finds.
 
     Numbers have six digits; members and the machine's paths are left out.

@@ -18,7 +18,7 @@ from rich.markdown import Markdown
 from azr_population.analysis.charts import curves, to_svg
 from azr_population.analysis.frame import BUDGET, budget, read_run
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.recipe_plan import PlannedRun, RecipePlan, other_values
+from azr_population.analysis.recipe_plan import PlannedRun, RecipePlan
 from azr_population.analysis.recipe_table import Tables, curve, results_of
 from azr_population.analysis.recipes import Chart, Recipe, TableRow
 from azr_population.analysis.statistics import Estimate, band, interval_text
@@ -43,16 +43,11 @@ _LUCK = (
 def draw(plan: RecipePlan) -> Path:
     """Prints the recipe's results, writes them into `plan.results` and returns its `summary.md`.
 
-    Runs that have no records yet, or are not of their arm, are left out; the summary names them.
-    Raises UserError: no run has any of the recipe's metrics, or the folder cannot be written.
+    Runs that have no records yet are left out; the summary names them. Raises UserError: no run has
+    any of the recipe's metrics, or the folder cannot be written.
     """
     recipe, folder = plan.recipe, plan.results
-    foreign = {
-        run.name: f"{run.name} has {changed}, so it is left out"
-        for run in plan.runs
-        if not plan.in_azr and run.started and (changed := other_values(run))
-    }
-    tables = _read_tables([run for run in plan.runs if run.name not in foreign])
+    tables = _read_tables(plan.runs)
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +56,7 @@ def draw(plan: RecipePlan) -> Path:
         f"# {recipe.title} ({recipe.figure}), {plan.options.scale} scale",
         f"Made by `{command()}`.",
         plan.scale.note,
-        _scope(plan, foreign),
+        _scope(plan),
         f"The paper: {recipe.paper}" if recipe.paper else "",
         f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
     ]
@@ -125,8 +120,8 @@ def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     if wanted and len(missing) == len(wanted):
         raise UserError(
             f"{recipe.name} cannot be drawn: none of its runs has {', '.join(missing)}; they were "
-            "played before these were recorded, so run them again: leave out --from-results and "
-            "--plot-only, and name another --out"
+            "played before these were recorded, so run them again: leave out --from-results, and "
+            "name another --out"
         )
     return missing
 
@@ -245,7 +240,7 @@ def _markdown(table: pd.DataFrame) -> str:
     return "\n".join([head, rule.replace(" ", ""), *lines])
 
 
-def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
+def _scope(plan: RecipePlan) -> str:
     """What the results rest on, and what is missing."""
     finished = [run for run in plan.runs if run.finished]
     lines = [
@@ -256,7 +251,6 @@ def _scope(plan: RecipePlan, foreign: Mapping[str, str]) -> str:
         lines.append(
             f"Not finished, drawn as far as they are and not in the table: {', '.join(short)}."
         )
-    lines += [f"**{text}.**" for text in foreign.values()]
     if commits := ", ".join(f"{name} ({n})" for name, n in _commits(finished).items()):
         lines.append(f"Run at commits {commits}.")
     return " ".join(lines)
@@ -270,7 +264,7 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
         for run in runs
         if not plan.in_azr
     }
-    arms = {run.arm_name: run.arm for run in runs}
+    arms = {run.arm_name: plan.arms.find(run.arm_name) for run in runs}
     return {
         "command": command(),
         **{key: here[key] for key in ("commit", "python", "platform", "packages")},
@@ -279,7 +273,6 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
         "commits": dict(_commits(runs)),
         "seeds": list(plan.seeds),
         "common": list(plan.scale.common),
-        "overrides": list(plan.recipe.overrides),
         "arms": {
             name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
             for name, arm in arms.items()

@@ -157,9 +157,6 @@ class Recipe(_Strict):
     decision: str = ""
     crossplay: int = 0
     """After a run, its snapshots of every so many steps play each other."""
-    overrides: tuple[str, ...] = ()
-    own_runs: bool = False
-    """Its runs are not shared with other recipes: they measure time."""
     charts: tuple[Chart, ...] = ()
     table: tuple[TableRow, ...] = ()
     scripts: tuple[str, ...] = ()

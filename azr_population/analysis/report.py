@@ -93,8 +93,9 @@ def _page(run: RunDirectory) -> str:
     state, status = _status(last if steps else 0, planned, run.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
     members = run_tables.member_roles(table)
-    drawn = figures.ReportFigures(table, [row["step"] for row in born], max(planned or 0, last))
-    drawn.add_all(domain)
+    drawn, constant = figures.run_figures(
+        table, domain, [row["step"] for row in born], max(planned or 0, last)
+    )
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
         "report.html.j2",
@@ -109,8 +110,8 @@ def _page(run: RunDirectory) -> str:
         members=members,
         opening_title=opening_title,
         opening=opening,
-        figures=drawn.figures,
-        constant=drawn.constant,
+        figures=drawn,
+        constant=constant,
         space=figures.problem_space(run, last),
         last=last,
         match_ups=figures.match_ups(matches, len(born)),

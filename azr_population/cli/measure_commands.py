@@ -132,11 +132,9 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
       azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s   folders of seed_*
       azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html   seeds by name
       azr-population compare stock=azr_console.log ours=runs/4t4s               a stock AZR log
-      azr-population compare stock=azr.log stock=evaluations/azr/figures.json ours=runs/4t4s
 
-    A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or a
-    CSV export from Weights & Biases, one run per file), or the figures.json of the command
-    benchmark.
+    A RUN is a run's folder, a folder of runs named seed_*, or a stock AZR log (console output, or a
+    CSV export from Weights & Biases, one run per file).
     """
     from azr_population.analysis.comparison import compare_arms
     from azr_population.analysis.comparison_page import print_comparison, write_comparison
@@ -177,9 +175,7 @@ def crossplay(**options: Any) -> None:
 @app.command()
 @click.argument("name", required=False, metavar="[NAME]", help="see --list")
 @flag("--list", "show_list", help="all recipes, and how long they take")
-@flag("--from-results", help="run nothing; runs that --out lacks come from the committed results")
-@flag("--plot-only", help="run nothing, draw what is there")
-@flag("--resume", help="continue unfinished runs")
+@flag("--from-results", help="run nothing; draw the runs of --out, else the committed ones")
 @flag("--dry-run", help="print runs, time and folders, and stop")
 @flag("--yes", help="do not ask before playing more than 5 minutes")
 @click.option("--seeds", metavar="N|A-B", help="how many or which; default: the recipe's")

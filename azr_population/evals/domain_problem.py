@@ -44,10 +44,14 @@ class DomainProblem(Problem):
     def known_completions(
         cls, problems: Sequence["DomainProblem"]
     ) -> list[tuple["DomainProblem", str, str]]:
-        """Of a puzzle of ours: P3's solutions are programs, which would have to be run first."""
-        square = puzzle_task("def sat(x):\n    return x > 0 and x * x == 1369")
-        problem = DomainProblem("self-test", "puzzles", square)
-        return [(problem, "```answer\n37\n```", "```answer\n36\n```")]
+        """A task's own answer is right, and that of the next task wrong. P3 has programs for
+        answers, which would have to be run first, so puzzles of ours stand for its own."""
+        if not problems[0].task.inputs:
+            square = "def sat(x):\n    return x > 0 and x * x == {}"
+            tasks = [puzzle_task(square.format(n * n), str(n)) for n in (36, 37)]
+            problems = [cls("self-test", "puzzles", task) for task in tasks]
+        right = [problem._format.write_answer(problem.task) for problem in problems]
+        return list(zip(problems, right, right[1:] + right[:1], strict=True))
 
 
 def _verdict(answer: str, reason: str) -> EvalVerdict:

@@ -110,8 +110,8 @@ def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
 
 @cache
 def self_test(name: str, data: str = "", prompt_format: str = "chat") -> None:
-    """Tests the judge of a benchmark: right answers must pass, spoilt ones fail; of a domain's
-    tasks, that of puzzles. Raises UserError otherwise."""
+    """Tests the judge of a benchmark or of a domain's tasks: right answers must pass, spoilt ones
+    fail. Raises UserError otherwise."""
     problems = list(read_problems(name, data, prompt_format).values())[:_SELF_TESTS]
     known = type(problems[0]).known_completions(problems)
     verdicts = grade([(problem, text) for problem, *both in known for text in both])

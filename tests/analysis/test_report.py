@@ -10,7 +10,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.analysis import html
-from azr_population.analysis.figures import ReportFigures
+from azr_population.analysis.figures import run_figures
 from azr_population.analysis.frame import read_run
 from azr_population.analysis.report import closing, write_report
 from azr_population.domains.code.domain import Code
@@ -175,6 +175,5 @@ def test_rates_that_evolve_are_shown_over_time(tmp_path, apart):
         "metrics",
         [{"step": s, **{f"student_{i}/lr": v for i, v in enumerate(rates)}} for s in range(1, 5)],
     )
-    report_figures = ReportFigures(read_run(run.path), [], 4)
-    report_figures.add_all(Code())
-    assert len(report_figures.figures.get("training", [])) == apart
+    figures, _ = run_figures(read_run(run.path), Code(), [], 4)
+    assert len(figures.get("training", [])) == apart
