@@ -34,6 +34,7 @@ _TILES = (
     Metric("eval/greedy", "Held-out tasks", percent=True, roles=()),
     Metric("valid_frac", "Valid proposals", percent=True),
 )
+_COVERAGE = Metric("coverage", "Coverage (cells)")
 
 
 class Change(NamedTuple):
@@ -89,68 +90,10 @@ def _ends(rows: Iterable[Record], names: Sequence[str], last: int) -> list[pd.Da
     return [table[step <= width], table[(step > last - width) & (step > width) & (step <= last)]]
 
 
-class Tile(NamedTuple):
-    """A figure at the top of the page; the interval of `difference` is NaN where it is unknown."""
-
-    metric: Metric
-    role: str
-    """Whose it is: a role, or the `mean`; empty for the run's."""
-    points: pd.Series
-    change: Change
-
-    @property
-    def colour(self) -> str:
-        """A class of the page's style."""
-        return {"mean": "student", "": "ink"}.get(self.role, self.role)
-
-    @property
-    def grows(self) -> bool:
-        """It can only grow, so its last value says all."""
-        return self.metric.name == "coverage"
-
-    @property
-    def value(self) -> str:
-        """What stands large on the tile."""
-        return f"{round(self.change.last):,}" if self.grows else self._figure(self.change.last)
-
-    @property
-    def before(self) -> str:
-        """The first value, where the tile shows a change beyond noise; else empty."""
-        test = self.change.difference
-        moved = not self.grows and not test.low <= 0.0 <= test.high
-        return f"{self._figure(self.change.first)} → " if moved else ""
-
-    @property
-    def words(self) -> str:
-        """The change in a few words."""
-        test = self.change.difference
-        text = interval_text(test, self.metric.percent, True).replace("-", "\u2212")
-        if self.grows:
-            return "so far"
-        if math.isnan(test.low):
-            return f"{text}, interval unknown"
-        return f"within noise: {text}" if test.low <= 0.0 <= test.high else text
-
-    @property
-    def line(self) -> str:
-        """`Solve rate (student): 30% to 42%, +12.0 points [+8.1, +15.9]`."""
-        role = f" ({self.role})" if self.role else ""
-        ends = f"{self._figure(self.change.first)} to {self._figure(self.change.last)}"
-        return f"{self.metric.title}{role}: {ends}, {self.words}"
-
-    def _figure(self, value: float) -> str:
-        return figure(value, self.metric.percent)
-
-    @property
-    def path(self) -> str:
-        """The line as points of an SVG of 100 by 30."""
-        low, high = self.points.min(), self.points.max()
-        middle, half = (low + high) / 2, max(high - low, 0.1 if self.metric.percent else 1e-9) / 2
-        last = self.points.index[-1] or 1
-        return " ".join(
-            f"{100 * step / last:.1f},{15 - 13 * (value - middle) / half:.1f}"
-            for step, value in self.points.items()
-        )
+Tile = dict[str, str]
+"""Texts of a figure at the top of the page: `title`, `role`, `colour` (a class of the page's
+style), `value`, `before` (the first value, of a change beyond noise), `words` (the change), `path`
+(the curve as points of an SVG of 100 by 30) and `line` (all in one; empty where nothing moves)."""
 
 
 def tiles_of(
@@ -158,17 +101,14 @@ def tiles_of(
 ) -> list[Tile]:
     """The figures at the top of the page; none for what has fewer than two values."""
     tiles = []
-    coverage = Metric("coverage", "Coverage (cells)")
-    for metric in (*_TILES, *([size] if size else []), coverage):
-        lines = {role: curve(table, metric.name, (role,)) for role in metric.roles}
-        lines |= {} if metric.roles else {"mean": curve(table, metric.name)}
-        role, points = next(
-            ((r, line) for r, line in lines.items() if len(line)), ("", pd.Series())
-        )
+    for metric in (*_TILES, *([size] if size else []), _COVERAGE):
+        roles = metric.roles or ("mean",)
+        curves = ((r, curve(table, metric.name, (r,) if metric.roles else ())) for r in roles)
+        role, points = next(((r, line) for r, line in curves if len(line)), ("", pd.Series()))
         if len(points) < 2:
             continue
         ends = points.iloc[[0]], points.iloc[[-1]]
-        if not metric.is_eval and metric != coverage:
+        if not metric.is_eval and metric != _COVERAGE:
             width = tenth(last)
             ends = points[points.index <= width], points[points.index > last - width]
         first, late = (float(end.mean()) for end in ends)
@@ -177,8 +117,35 @@ def tiles_of(
         if measured and math.isfinite(measured.difference.low):
             change = measured
         if math.isfinite(change.first) and math.isfinite(change.last):
-            tiles.append(Tile(metric, "" if metric == coverage else role, points, change))
+            tiles.append(_tile(metric, role, points, change))
     return tiles
+
+
+def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
+    first, last = (figure(value, metric.percent) for value in (change.first, change.last))
+    test = change.difference
+    words = interval_text(test, metric.percent, signed=True).replace("-", "\u2212")
+    in_noise = test.low <= 0.0 <= test.high
+    if math.isnan(test.low):
+        words += ", interval unknown"
+    low, high = points.min(), points.max()
+    middle, half = (low + high) / 2, max(high - low, 0.1 if metric.percent else 1e-9) / 2
+    heights = 15 - 13 * (points - middle) / half
+    across = 100 * points.index / (points.index[-1] or 1)
+    tile = {
+        "title": metric.title,
+        "role": role,
+        "colour": "student" if role == "mean" else role,
+        "value": last,
+        "before": "" if in_noise else f"{first} → ",
+        "words": f"within noise: {words}" if in_noise else words,
+        "path": " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, heights, strict=True)),
+    }
+    if metric == _COVERAGE:  # it can only grow, so its last value says all
+        total = {"role": "", "colour": "ink", "value": f"{round(change.last):,}", "before": ""}
+        return tile | total | {"words": "so far", "line": ""}
+    whose = f" ({role})" if role else ""
+    return tile | {"line": f"{metric.title}{whose}: {first} to {last}, {tile['words']}"}
 
 
 def nothing_valid(table: pd.DataFrame) -> str:
@@ -203,7 +170,7 @@ def nothing_valid(table: pd.DataFrame) -> str:
 
 def changed(steps: int, tiles: Sequence[Tile]) -> list[str]:
     """Lines on what changed up to the last recorded step; empty if no tile shows a change."""
-    moving = [tile for tile in tiles if not tile.grows]
+    moving = [tile["line"] for tile in tiles if tile["line"]]
     if steps < 2 or not moving:
         return ["One step is recorded: nothing can have changed yet."] * (steps == 1)
     width = tenth(steps)
@@ -211,7 +178,7 @@ def changed(steps: int, tiles: Sequence[Tile]) -> list[str]:
     lines = [
         f"From the {ends} (held-out tasks: first eval to last), with 95% intervals over the tasks "
         "of this run:",
-        *(tile.line for tile in moving),
+        *moving,
     ]
     if steps <= SHORT:
         lines.append(

@@ -108,29 +108,23 @@ class Comparison:
             difference = {"difference": test.to_json() if test else None, "verdict": words}
             return {**row.value(arm).to_json(), **difference}
 
-        return {
-            "step": self.step,
-            "arms": [
-                {"name": arm.name, "runs": [str(run.path) for run in arm.runs]} for arm in self.arms
-            ],
-            "pairs": [
-                {
-                    **{"arm": pair.arm, "than": pair.than, "sentence": pair.sentence},
-                    **{"metric": pair.metric.name if pair.metric else None, "tokens": pair.tokens},
-                    "difference": pair.difference.to_json(),
-                }
-                for pair in self.pairs
-            ],
-            "metrics": [
-                {
-                    **{"metric": row.metric.name, "reduce": row.metric.reduce, "step": row.step},
-                    "better": row.metric.better,
-                    "arms": {arm.name: of_arm(row, i) for i, arm in enumerate(self.arms)},
-                }
-                for row in self.rows
-            ],
-            "warnings": list(self.differing.warnings),
-        }
+        pairs = [
+            {"arm": pair.arm, "than": pair.than, "sentence": pair.sentence}
+            | {"metric": pair.metric.name if pair.metric else None, "tokens": pair.tokens}
+            | {"difference": pair.difference.to_json()}
+            for pair in self.pairs
+        ]
+        metrics = [
+            {"metric": row.metric.name, "reduce": row.metric.reduce, "step": row.step}
+            | {"better": row.metric.better}
+            | {"arms": {arm.name: of_arm(row, i) for i, arm in enumerate(self.arms)}}
+            for row in self.rows
+        ]
+        arms = [
+            {"name": arm.name, "runs": [str(run.path) for run in arm.runs]} for arm in self.arms
+        ]
+        sections = {"step": self.step, "arms": arms, "pairs": pairs, "metrics": metrics}
+        return {**sections, "warnings": list(self.differing.warnings)}
 
 
 def compare_arms(arguments: Sequence[str]) -> Comparison:
@@ -161,15 +155,15 @@ def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> Compare
         }
         for arm in arms
     ]
-    at = _last_common(curves, step) if metric.reduce == "last" else step
-    samples = []
-    for of_arm in curves:
-        if metric.reduce == "last":
-            values = {seed: line.get(at, math.nan) for seed, line in of_arm.items()}
-        else:
-            reduce = REDUCERS[metric.reduce]
-            values = {seed: reduce(line, step) for seed, line in of_arm.items() if len(line)}
-        samples.append({seed: float(v) for seed, v in values.items() if not math.isnan(v)})
+    at, reduce = step, REDUCERS[metric.reduce]
+    if metric.reduce == "last":
+        at = _last_common(curves, step)
+        reduce = lambda line, _: line.get(at, math.nan)  # noqa: E731
+    reduced = [
+        {seed: float(reduce(line, step)) for seed, line in of_arm.items() if len(line)}
+        for of_arm in curves
+    ]
+    samples = [{s: value for s, value in of.items() if not math.isnan(value)} for of in reduced]
     missing = [
         "" if sample else f"no value at step {at}" if of_arm else _why(arm, metric)
         for arm, sample, of_arm in zip(arms, samples, curves, strict=True)

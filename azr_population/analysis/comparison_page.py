@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -32,33 +32,32 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
     console = console or Console(highlight=False)
     if not console.is_terminal:
         console.width = 10_000  # a file has no edge
-    parts: list[Any] = [Text(printable(pair.sentence)) for pair in compared.pairs]
-    if compared.rows:
-        table = Table(box=None, pad_edge=False)
-        heads, rows = _table(compared)
-        for i, head in enumerate(heads):
-            table.add_column(
-                Text(printable(head)), justify="left" if i == 0 else "right", overflow="fold"
-            )
-        for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        parts += [Text(""), table]
+    heads, rows = _table(compared)
+    table = Table(box=None, pad_edge=False)
+    for i, head in enumerate(heads):
+        justify: Any = "left" if i == 0 else "right"
+        table.add_column(Text(printable(head)), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    for pair in compared.pairs:
+        console.print(Text(printable(pair.sentence)))
+    if rows:
+        console.print(Text(""), table, sep="\n")
     else:
-        parts.append(Text("nothing to compare is recorded yet"))
-    notes = [f"note: {printable(warning)}" for warning in compared.differing.warnings]
-    console.print(Group(*parts, *map(Text, notes)))
+        console.print("nothing to compare is recorded yet")
+    for warning in compared.differing.warnings:
+        console.print(Text(f"note: {printable(warning)}"))
 
 
 def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: a value per arm, then the difference of each arm to the first one."""
     first, *others = (arm.name for arm in compared.arms)
-    seeds = [len(arm.runs) for arm in compared.arms]
     heads = [f"95% intervals, step {compared.step}"]
-    heads += [f"{arm.name} (n={n})" for arm, n in zip(compared.arms, seeds, strict=True)]
+    heads += [f"{arm.name} (n={len(arm.runs)})" for arm in compared.arms]
     heads += [f"{name} - {first}" for name in others]
     rows = []
     for row in compared.rows:
-        values = [_value(row, i, n) for i, n in enumerate(seeds)]
+        values = [_value(row, i, len(arm.runs)) for i, arm in enumerate(compared.arms)]
         against = []
         for i in range(1, len(compared.arms)):
             test, words = row.difference(i)

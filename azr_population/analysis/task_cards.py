@@ -1,11 +1,11 @@
 """What a run's page shows of its tasks and completions: which ones, and each as a card."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -118,25 +118,19 @@ def completions(
     read: Callable[[], Iterable[Record]], marks: Sequence[str]
 ) -> dict[int, list[Markup]]:
     """By step: some of its completions. Reads the records twice; `marks` are the domain's."""
-    steps = _spread(sorted({row["step"] for row in read()}))
-    chosen: dict[int, dict[tuple[str, str], list[Record]]] = {step: {} for step in steps}
+    steps = sorted({row["step"] for row in read()})
+    places = np.linspace(0, len(steps) - 1, min(STEPS, len(steps)))
+    chosen: dict[int, dict[tuple[str, str], list[Record]]] = {steps[int(p)]: {} for p in places}
     for row in read():
         if row["step"] in chosen:
-            kind = str(row.get("verdict")), str(row.get("reason"))
-            alike = chosen[row["step"]].setdefault(kind, [])
+            alike = chosen[row["step"]].setdefault(_kind(row), [])
             if len(alike) < EACH:
                 alike.append(row)
-    return {step: _step(kinds, marks) for step, kinds in chosen.items()}
+    return {step: _of_step(kinds, marks) for step, kinds in chosen.items()}
 
 
-def _spread(steps: list[int]) -> list[int]:
-    """The first, the last, and what lies evenly between them."""
-    if len(steps) <= STEPS:
-        return steps
-    return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
-
-
-def _step(kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> list[Markup]:
+def _of_step(kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> list[Markup]:
+    """First one of each (verdict, reason), then more; proposals before attempts."""
     ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
     rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
     shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
