@@ -28,7 +28,7 @@ from azr_population.analysis.recipe_plan import (
 )
 from azr_population.analysis.recipes import read_arms, read_recipe, recipe_names
 from azr_population.errors import UserError
-from azr_population.pages.console.heartbeat import stop_requests
+from azr_population.pages.console.heartbeat import say, stop_requests
 
 CLI = (sys.executable, "-m", "azr_population.cli")
 _LONG = 300.0
@@ -229,8 +229,3 @@ def run_command(run: PlannedRun) -> list[str]:
         return [*CLI, "resume", str(run.path), f"run.steps={run.steps}"]
     typed = [*run.overrides, f"seed={run.seed}", f"run.dir={run.path}"]
     return [*CLI, "train", *typed, f"run.steps={run.steps}"]
-
-
-def say(line: str) -> None:
-    """Progress goes to standard error: what is asked for (tables, commands) can be piped."""
-    print(line, file=sys.stderr, flush=True)

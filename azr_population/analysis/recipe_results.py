@@ -47,7 +47,10 @@ def draw(plan: RecipePlan) -> Path:
     any of the recipe's metrics, or the folder cannot be written.
     """
     recipe, folder = plan.recipe, plan.results
-    tables = _read_tables(plan.runs)
+    tables: dict[str, dict[str, pd.DataFrame]] = {}
+    for run in (run for run in plan.runs if run.done):
+        table = read_run(run.path, run.arm_name, run.seed)
+        tables.setdefault(run.arm_name, {})[run.path.name] = table[table["member"].isna()]
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +64,13 @@ def draw(plan: RecipePlan) -> Path:
         f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
     ]
     parts: list[str] = []
-    table, hypotheses = results_of(recipe, tables, plan.lengths)
+    results, hypotheses = results_of(recipe, tables, plan.lengths)
     if recipe.hypotheses:
         files["hypotheses.csv"] = hypotheses.drop(columns="seeds")
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
-        files["table.csv"] = table.drop(columns="differs", errors="ignore")
-        parts += [_table_markdown(recipe, table), _READING.format(baseline=recipe.baseline)]
+        files["table.csv"] = results.drop(columns="differs", errors="ignore")
+        parts += [_table_markdown(recipe, results), _READING.format(baseline=recipe.baseline)]
         if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
             parts.append(_LUCK)
     shown = _joined([*heading[2:], *parts]).replace("<br>", " ")
@@ -100,21 +103,9 @@ def _joined(paragraphs: Iterable[str]) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def _read_tables(runs: Sequence[PlannedRun]) -> Tables:
-    """The tables of all runs that have any records."""
-    tables: dict[str, dict[str, pd.DataFrame]] = {}
-    for run in (run for run in runs if run.started):
-        table = read_run(run.path, run.arm_name, run.seed)
-        if len(table):
-            table = table[table["member"].isna()]
-            tables.setdefault(run.arm_name, {})[run.path.name] = table
-    return tables
-
-
 def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
-    metrics = [*(row.metric for row in recipe.table), *(chart.metric for chart in recipe.charts)]
-    wanted = list(dict.fromkeys(metrics))
+    wanted = dict.fromkeys(shown.metric for shown in (*recipe.table, *recipe.charts))
     recorded = {name for of in tables.values() for table in of.values() for name in table["metric"]}
     missing = [metric for metric in wanted if metric not in recorded]
     if wanted and len(missing) == len(wanted):
@@ -145,11 +136,10 @@ def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
     cells = {(line["row"], line["arm"]): line for line in table.to_dict("records")}
     rows = []
     for label, row in recipe.rows.items():
+        lines = {arm: cells.get((label, arm)) for arm in arms}
         shown = {
-            f"{arm} (n={seeds[arm]})": _cell(row, cells[label, arm], seeds[arm])
-            if (label, arm) in cells
-            else "-"
-            for arm in arms
+            f"{arm} (n={seeds[arm]})": _cell(row, line, seeds[arm]) if line else "-"
+            for arm, line in lines.items()
         }
         paper = {"the paper": row.paper or "-"} if any(r.paper for r in recipe.table) else {}
         rows.append({"": label, **shown, **paper})
@@ -171,22 +161,24 @@ def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
 def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
     """The hypotheses as they were written, and what came out."""
     lines = ["## Hypotheses, written before the runs", ""]
-    for one in hypotheses.to_dict("records"):
-        what = f"`{one['arm']}`" + (f" minus `{one['than']}`" if one["than"] else "")
-        above = f" (above {one['margin']:g}?)" if one["margin"] else ""
-        line = f"- {one['claim']} {one['row']}, {what}{above}: "
-        if one["n"]:
-            percent = _is_percent(recipe.rows[one["row"]].metric)
-            line += interval_text(_estimate(one), percent, signed=bool(one["than"]))
-            line += f" ({one['confidence']:.1%} interval), n={one['seeds']}, p={one['p']:.2g}"
-            if one["p_permutation"] is not None and not math.isnan(one["p_permutation"]):
-                line += f", by permutation {one['p_permutation']:.2g}"
+    for tested in hypotheses.to_dict("records"):
+        what = f"`{tested['arm']}`" + (f" minus `{tested['than']}`" if tested["than"] else "")
+        above = f" (above {tested['margin']:g}?)" if tested["margin"] else ""
+        line = f"- {tested['claim']} {tested['row']}, {what}{above}: "
+        if tested["n"]:
+            percent = _is_percent(recipe.rows[tested["row"]].metric)
+            line += interval_text(_estimate(tested), percent, signed=bool(tested["than"]))
+            line += (
+                f" ({tested['confidence']:.1%} interval), n={tested['seeds']}, p={tested['p']:.2g}"
+            )
+            if pd.notna(tested["p_permutation"]):
+                line += f", by permutation {tested['p_permutation']:.2g}"
             line += ": "
-        lines.append(f"{line}**{one['verdict']}**.")
-    if len(hypotheses) > 1 and recipe.together:
-        lines += ["", "All of them have to hold at once, so each is tested at its full level."]
-    elif len(hypotheses) > 1:
-        lines += ["", "p is corrected by Holm for their number, the intervals by Bonferroni."]
+        lines.append(f"{line}**{tested['verdict']}**.")
+    if len(hypotheses) > 1:
+        together = "All of them have to hold at once, so each is tested at its full level."
+        corrected = "p is corrected by Holm for their number, the intervals by Bonferroni."
+        lines += ["", together if recipe.together else corrected]
     if recipe.decision:
         lines += ["", f"Decision: {recipe.decision}"]
     return "\n".join(lines)
@@ -211,10 +203,13 @@ def _chart_lines(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd
 
 def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
     """What a member of each arm had per step: whether the comparison is fair."""
-    directories = {(run.arm_name, run.path.name): run.directory for run in runs}
     lines = []
     for arm, of_arm in tables.items():
-        configs = [whole_config(directories[arm, seed]).get("population") or {} for seed in of_arm]
+        configs = [
+            whole_config(run.directory).get("population") or {}
+            for run in runs
+            if run.arm_name == arm and run.path.name in of_arm
+        ]
         counts = [c.get("teachers", 0) + c.get("students", 0) or 1 for c in configs]
         parts = [budget(table, n) for n, table in zip(counts, of_arm.values(), strict=True)]
         used = pd.DataFrame(parts).mean()
@@ -258,26 +253,25 @@ def _scope(plan: RecipePlan) -> str:
 
 def _versions(plan: RecipePlan) -> dict[str, Any]:
     """What made the results: command, versions, bases, and the overrides of every arm."""
-    here, runs = environment(), plan.runs
+    here, arms = environment(), {run.arm_name: plan.arms.find(run.arm_name) for run in plan.runs}
     bases = {
         Path(run.config.base.path or "").name: run.directory.environment().get("base")
-        for run in runs
+        for run in plan.runs
         if not plan.in_azr
     }
-    arms = {run.arm_name: plan.arms.find(run.arm_name) for run in runs}
     return {
         "command": command(),
         **{key: here[key] for key in ("commit", "python", "platform", "packages")},
         # Of the runs themselves, which may be older than what draws them.
         "bases": {name: weights for name, weights in bases.items() if weights},
-        "commits": dict(_commits(runs)),
+        "commits": dict(_commits(plan.runs)),
         "seeds": list(plan.seeds),
         "common": list(plan.scale.common),
         "arms": {
             name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
             for name, arm in arms.items()
         },
-        "runs": {run.name: run.done for run in runs},
+        "runs": {run.name: run.done for run in plan.runs},
     }
 
 

@@ -35,7 +35,7 @@ from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.phases import StepContext, verify
 from azr_population.method.proposals import Proposal
-from azr_population.pages.console.heartbeat import spinner
+from azr_population.pages.console.heartbeat import say
 from azr_population.referee import Referee
 from azr_population.runs.records import show
 from azr_population.weights.adapter import LoraSpec
@@ -135,10 +135,10 @@ def accept(
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
     seeds = count(seed + 1)
     figures: dict[TaskType, BaseFigures] = {}
-    with Referee() as referee, spinner(folder.name) as begin:
+    with Referee() as referee:
         context = StepContext(engine, referee, Code(), prompts)
         for place, type in enumerate(types, start=1):
-            begin(f"{type}, {place} of {len(types)}")
+            say(f"{folder.name}: {type}, {place} of {len(types)}")
             figures[type] = _measure(context, type, n, attempts, seeds)
     return figures
 

@@ -154,14 +154,14 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
 @number("--tasks", default=96, help="proposals of each teacher")
 @number("--samples", default=2, help="attempts at each proposal")
 @seed_option(help="seed of the draws")
-@out_option(metavar="FILE.json", help="CSV and HTML beside it; default: crossplay.json in the run")
+@out_option(metavar="FILE.json", help="HTML beside it; default: crossplay.json in the run")
 def crossplay(**options: Any) -> None:
     """Let stored teachers play stored students, of one or several runs.
 
     The teachers that runs have stored (run.snapshot_every) propose tasks once, and all stored
-    students attempt all of them. Prints whether TrueSkill predicted who solves how much, and for
-    each run whether late students beat early ones against the earliest teachers, and late teachers
-    early ones against the earliest students. The page has the matrix.
+    students attempt all of them. Prints for each run whether late students beat early ones against
+    the earliest teachers, and late teachers early ones against the earliest students. The page has
+    the matrix.
 
     \b
       azr-population crossplay runs/mine --every 25 --tasks 96

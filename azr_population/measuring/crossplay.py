@@ -1,8 +1,6 @@
-"""Every stored teacher's tasks against every stored student: who solves how much, how that moves
-over the steps, and how well TrueSkill predicted it (Brier, "Verification of forecasts expressed in
-terms of probability", 1950)."""
+"""Every stored teacher's tasks against every stored student: who solves how much, and how that
+moves over the steps."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +14,8 @@ from azr_population.analysis.statistics import Estimate
 from azr_population.errors import UserError
 from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
 from azr_population.method.held_out_eval import HeldOutEval
-from azr_population.method.members import RatingSystem
 from azr_population.method.phases import draw_tasks
-from azr_population.pages.console.heartbeat import spinner
+from azr_population.pages.console.heartbeat import say
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 
@@ -42,23 +39,6 @@ class CrossPlay:
     def matrix(self) -> Matrix:
         """Mean solve rates, float64 [T, S]; NaN for a teacher without a valid task."""
         return self._by_teacher(lambda rates: rates.mean(axis=1))
-
-    def calibration(self) -> tuple[float, float, int]:
-        """(Brier of TrueSkill's odds, Brier of a constant, games): each task is a game, won by
-        the side with more than half of the solve rate; members of one run at one step, as they were
-        rated."""
-        odds, games = [], []
-        for teacher, rate in zip(self.teachers, self.rates, strict=True):
-            for student, solved in zip(self.students, rate, strict=True):
-                same = (teacher.run, teacher.step) == (student.run, student.step)
-                if same and teacher.rating and student.rating:
-                    p = RatingSystem().win_probability(student.rating, teacher.rating)
-                    odds += [p] * len(solved)
-                    games += list(np.where(solved == 0.5, 0.5, solved > 0.5))
-        if not games:
-            return math.nan, math.nan, 0
-        seen = np.array(games, dtype=np.float64)
-        return float(((odds - seen) ** 2).mean()), float(seen.var()), len(seen)
 
     def slopes(self) -> dict[str, dict[str, float]]:
         """For each run the change per 100 steps of its students' solve rate on the tasks of its
@@ -138,10 +118,10 @@ def play(
     teachers = [stored for stored in members if stored.proposes]
     students = [stored for stored in members if stored.solves]
     streams = Streams(seed)
-    with spinner("cross-play") as begin, tools_for(configs[0], runs[0]) as tools:
+    with tools_for(configs[0], runs[0]) as tools:
         proposed = []
         for n, stored in enumerate(teachers, 1):
-            begin(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
+            say(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
             stored.load(tools.engine)
             drawn = streams.integer(f"crossplay {stored.label}", stored.step)
             proposed.append(draw_tasks(tools, configs[0].task, tasks, 0, drawn))
@@ -149,7 +129,7 @@ def play(
         asked_eval = HeldOutEval(asked, attempts, seed)
         rates: list[Matrix] = []
         for n, student in enumerate(students, 1):
-            begin(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
+            say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(student.load(tools.engine), name=student.label)
             rates.append(np.array(asked_eval.solve_rates(tools, member, seed, student.step)))

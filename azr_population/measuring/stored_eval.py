@@ -21,7 +21,7 @@ from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
 from azr_population.method.held_out_eval import Scores, held_out_eval
 from azr_population.method.members import Member, Role
-from azr_population.pages.console.heartbeat import spinner
+from azr_population.pages.console.heartbeat import say
 from azr_population.runs import RunDirectory
 
 _GAIN = ("gain", "gain_low", "gain_high")
@@ -41,10 +41,10 @@ def evaluate_stored(
     config = stored_config(folder, overrides)
     members = [member for member in stored_members(folder, every) if member.solves]
     held_out = held_out_eval(config.eval, config.task)
-    with spinner("eval") as begin, tools_for(config, folder) as tools:
+    with tools_for(config, folder) as tools:
 
         def evaluate(member: Member, step: int) -> Scores:
-            begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
+            say(f"eval: {member.name} at step {step}, {len(held_out.tasks)} tasks")
             return held_out.evaluate(tools, [member], config.seed, step).scores[0]
 
         base = evaluate(Member("agent_0", Role.AGENT, 0), 0)

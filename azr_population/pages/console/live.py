@@ -1,14 +1,16 @@
 """Progress as tables that are redrawn in a terminal."""
 
+import time
 from collections.abc import Mapping
 
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from azr_population.pages.console.heartbeat import IN_A_TERMINAL, beside, moving
+from azr_population.pages.console.heartbeat import IN_A_TERMINAL
 from azr_population.pages.console.lines import (
     ROLE_COLUMNS,
     end_lines,
@@ -28,8 +30,6 @@ from azr_population.runs.records import (
 )
 
 ROLE_STYLE = {"teacher": "magenta", "student": "cyan", "agent": "green"}
-SIDE_BY_SIDE = 76
-"""Terminal width from which the two sub-populations are shown side by side."""
 
 
 class LiveView(View):
@@ -89,11 +89,13 @@ class LiveView(View):
     def _redraw(self) -> None:
         parts: list[RenderableType] = [Text(), self._header()]
         if self._playing and self.done < self.steps:
-            parts.append(moving(self.in_step))
-        if roles := metrics_of_roles(self._step):
-            parts.append(self._roles(roles))
+            bar = ProgressBar(pulse=True, animation_time=time.monotonic())
+            parts.append(_beside(Text(self.in_step), bar))
+        if metrics := metrics_of_roles(self._step):
+            parts.append(self._roles(metrics))
         if self.members:
-            parts.append(self._ratings())
+            roles = dict.fromkeys(map(role_of, self.members))
+            parts.append(Columns([self._sub_population(role) for role in roles], padding=(0, 2)))
         self._live.update(Group(*parts), refresh=True)
 
     def _header(self) -> Table:
@@ -102,7 +104,7 @@ class LiveView(View):
         if self._eval:
             words += f"  {eval_line(self._eval)}"
         bar = ProgressBar(total=max(1, self.steps), completed=self.done)
-        return beside(Text(words, style="bold"), bar)
+        return _beside(Text(words, style="bold"), bar)
 
     def _roles(self, roles: Mapping[str, Record]) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -116,15 +118,6 @@ class LiveView(View):
             cells = (show(metrics.get(key), form) for _, key, form in columns)
             table.add_row(Text(role, style=ROLE_STYLE.get(role, "")), *cells)
         return table
-
-    def _ratings(self) -> RenderableType:
-        roles = list(dict.fromkeys(role_of(name) for name in self.members))
-        tables = [self._sub_population(role) for role in roles]
-        if len(tables) < 2 or self._console.width < SIDE_BY_SIDE:
-            return Group(*tables)
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_row(*tables)
-        return grid
 
     def _sub_population(self, role: str) -> Table:
         """The members of a role, the highest conservative rating first."""
@@ -145,3 +138,12 @@ class LiveView(View):
                 Text(origin(self.births, name, self.done), style="dim"),
             )
         return table
+
+
+def _beside(words: Text, bar: ProgressBar) -> Table:
+    """Words and a bar that takes the rest of the line."""
+    row = Table.grid(padding=(0, 1), expand=True)
+    row.add_column(no_wrap=True)
+    row.add_column(ratio=1)
+    row.add_row(words, bar)
+    return row

@@ -41,18 +41,6 @@ def test_an_alarm_of_somebody_else_is_left_alone(alarm):
     assert alarm["timers"] == []
 
 
-def test_a_line_a_minute_says_what_is_done_and_since_when(alarm, monkeypatch):
-    clock = iter([0.0, 61.0, 122.0])
-    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: next(clock))
-    out = io.StringIO()
-    with heartbeat.spinner("eval", Console(file=out, width=80)) as begin:
-        alarm["handler"](signal.SIGALRM, None)
-        begin("student_0 at step 25")
-        alarm["handler"](signal.SIGALRM, None)
-    first, second = out.getvalue().splitlines()
-    assert "1:01" in first and "student_0 at step 25, 2:02" in second
-
-
 def test_the_plain_view_tells_the_phase_of_a_long_step(alarm):
     out = io.StringIO()
     view = PlainView(Console(file=out, width=80))
