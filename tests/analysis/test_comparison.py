@@ -5,6 +5,7 @@ import json
 
 import pytest
 import yaml
+from refusals import refuses
 from rich.console import Console
 
 from azr_population.analysis.comparison import compare_arms
@@ -111,12 +112,49 @@ def test_an_arm_is_called_by_the_end_of_its_path_that_no_other_unnamed_one_has(t
     assert [arm.name for arm in arms_of([f"first={a}", b, c])] == ["first", "4t4s", "1t1s"]
 
 
-def test_a_seed_twice_is_warned_of(tmp_path):
+@pytest.mark.parametrize("score", [0.4, 0.5])
+def test_a_seed_twice_is_warned_of_and_a_copied_run_refused(tmp_path, score):
     first = write_arm(tmp_path / "a", [0.34, 0.36])
-    for copy in ("x", "y"):
-        write_run(tmp_path / copy, {20: 0.4}, seed=5)
-    compared = compare_arms([first, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"])
-    assert any("one seed twice" in warning for warning in compared.differing.warnings)
+    write_run(tmp_path / "x", {20: 0.4}, seed=5)
+    write_run(tmp_path / "y", {20: score}, seed=5)
+    given = [first, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"]
+    if score == 0.4:
+        with refuses(tmp_path / "y"):
+            compare_arms(given)
+    else:
+        warnings = compare_arms(given).differing.warnings
+        assert any("one seed twice" in warning for warning in warnings)
+
+
+def write_figures(run, value=0.5, **changed):
+    lines = [{"model": "base", "role": "base", "k": 1, "cells": {"all": {"value": 0.1}}}]
+    lines += [{"model": "members (mean)", "role": "summary", "k": 1}]
+    lines[1]["cells"] = {"MBPP+": {"value": 0.3}, "all": {"value": value}}
+    content = {"benchmarks": [{"name": "mbpp_plus"}], "samples": 1, "temperature": 0.0}
+    (run / "evaluation").mkdir()
+    figures = {**content, "lines": lines, **changed}
+    (run / "evaluation/figures.json").write_text(json.dumps(figures))
+    return str(run)
+
+
+@pytest.mark.parametrize("samples", [1, 4])
+def test_benchmarks_are_the_skill_where_both_were_asked_alike(tmp_path, samples):
+    first = write_figures(write_run(tmp_path / "a", {20: 0.4}))
+    other = write_figures(write_run(tmp_path / "b", {20: 0.4}, seed=2), 0.7, samples=samples)
+    (pair,) = compare_arms([first, other]).pairs
+    assert pair.metric.name == ("benchmark/pass@1" if samples == 1 else "eval/greedy")
+    assert pair.difference.mean == pytest.approx(0.2 if samples == 1 else 0.0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"lines": 3}, {"lines": [{"k": 1}]}, {"temperature": "x"}, {"value": 10**400}, {"value": []}],
+)
+def test_damaged_benchmark_figures_are_refused_with_their_place(tmp_path, damage):
+    run = write_figures(write_run(tmp_path / "a", {20: 0.4}), **damage)
+    write_run(tmp_path / "b", {20: 0.4})
+    with refuses(str(tmp_path / "a/evaluation/figures.json")):
+        compare_arms([run, str(tmp_path / "b")])
 
 
 LOG = "".join(

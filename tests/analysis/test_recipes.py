@@ -18,8 +18,9 @@ from azr_population.analysis.recipe_plan import (
     RecipeOptions,
     RecipePlan,
     check_runs,
+    check_saving,
     other_values,
-    save_results,
+    save_runs,
 )
 from azr_population.analysis.recipe_table import results_of
 from azr_population.analysis.recipes import (
@@ -151,20 +152,18 @@ def test_runs_are_planned_seed_by_seed_and_reused_when_longer(planned):
     played(planned[0], steps=6)
     assert [run.finished for run in planned] == [True, False, False, False]
     assert planned[0].seconds_left == 0 and planned[1].seconds_left == 8.0
-    check_runs(planned, resume=False)
+    check_runs(planned)
 
 
-def test_a_run_with_another_configuration_an_unfinished_or_half_made_one(planned):
+def test_a_run_with_another_configuration_is_refused_and_an_unfinished_one_is_not(planned):
     played(planned[0], steps=2)
-    with refuses("--resume"):
-        check_runs(planned, resume=False)
-    check_runs(planned, resume=True)
+    check_runs(planned)
     config = planned[0].directory.config_file
     config.write_text(config.read_text().replace("console: auto", "console: plain"))
     assert other_values(planned[0]) == "", "what is shown may differ"
     config.write_text(config.read_text().replace("batch_size: ", "batch_size: 1"))
     with refuses("population.batch_size"):
-        check_runs(planned, resume=True)
+        check_runs(planned)
 
 
 def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path, monkeypatch):
@@ -173,7 +172,7 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     played(planned[0])
     coverage = {2: {"agent/coverage": 5.1234567}}
     monkeypatch.setattr("azr_population.analysis.recipe_plan.derived", lambda run: coverage)
-    save_results(plan(tmp_path))
+    save_runs(plan(tmp_path))
     (stored,) = folder.rglob("metrics.jsonl.gz")
     lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
@@ -184,6 +183,27 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     assert again[0].finished and not other_values(again[0])
     too_long = plan(tmp_path / "elsewhere", from_results=True, steps=5).runs
     assert not any(run.started for run in too_long)
+
+
+def test_saving_loses_no_run_of_the_committed_results(planned, tmp_path, monkeypatch):
+    folder = tmp_path / "recipes"
+    for module in ("recipe_plan", "recipes"):
+        monkeypatch.setattr(f"azr_population.analysis.{module}.recipes_folder", lambda: folder)
+    with refuses("--save-results"):
+        check_saving(plan(tmp_path))  # not a checkout
+    (tmp_path / "pyproject.toml").touch()
+    check_saving(plan(tmp_path))
+    results = plan(tmp_path, save_results=True).results
+    results.mkdir(parents=True)
+    runs = {"one seed 1": 4, "two seed 1": 4, "one seed 2": 4, "two seed 2": 0}
+    (results / "versions.json").write_text(json.dumps({"runs": runs}))
+    check_saving(plan(tmp_path, save_results=True))
+    for part in ({"seeds": "1"}, {"arms": "one"}, {"steps": 2}, {"from_results": True}):
+        with refuses("--save-results"):
+            check_saving(plan(tmp_path, save_results=True, **part))
+    for run in planned[:3]:
+        played(run)
+    check_saving(plan(tmp_path, save_results=True, from_results=True))
 
 
 def test_values_differences_and_hypotheses():
@@ -279,8 +299,7 @@ def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
         ["fig"],
         ["fig3_dynamics", "--arms", "3t3s"],
         ["ablation_shaping", "--scale", "7b"],
-        ["fig3_dynamics", "--plot-only"],
-        ["table2_wallclock", "--jobs", "2"],
+        ["table2_wallclock", "--from-results"],
         ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
         ["line1_roles", "--steps", "101"],
         ["line1_rates", "--from-results"],

@@ -21,9 +21,17 @@ def data(tmp_path):
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["gsm8k", "humaneval_plus", "livecodebench", "code"])
+@pytest.mark.parametrize("name", ["gsm8k", "humaneval_plus", "livecodebench"])
 def test_a_grader_that_works_is_silent(data, name):
     tasks.self_test(name, data)
+
+
+@pytest.mark.parametrize("domain", ["code", "code_e", "puzzles"])
+def test_a_domain_s_judge_is_tested_on_its_own_tasks(domain):
+    problems = list(tasks.read_problems(domain).values())[:4]
+    known = type(problems[0]).known_completions(problems)
+    assert [problem for problem, *_ in known] == problems
+    tasks.self_test(domain)
 
 
 @pytest.mark.parametrize("verdict", [True, False])

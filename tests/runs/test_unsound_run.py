@@ -19,7 +19,7 @@ from refusals import refused, refuses
 from safetensors.torch import load_file, save_file
 from small_run import SMALL
 
-from azr_population.analysis.inputs import read_figures
+from azr_population.analysis.inputs import benchmark_figures
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
@@ -272,7 +272,7 @@ def test_json_that_is_nested_too_deep_for_compare(tmp_path, capsys):
     assert "deep.json" in message
     (tmp_path / "figures.json").write_text('{"lines": ' + "[" * 200_000)
     with pytest.raises(UserError):
-        read_figures(tmp_path / "figures.json")
+        benchmark_figures(tmp_path / "figures.json")
 
 
 @pytest.mark.parametrize(
