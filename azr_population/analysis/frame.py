@@ -17,7 +17,7 @@ import pandas as pd
 from azr_population.analysis.derived import derived
 from azr_population.domains.metric import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of, whole_config
+from azr_population.runs.records import ROLES, lines_of, number, role_of, whole_config
 
 BUDGET = {
     "trained_samples": "samples trained on",
@@ -83,12 +83,6 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
     return tidy(lines.values(), str(path), arm or path.name, seed)
 
 
-def read_seeds(folder: Path, arm: str = "") -> pd.DataFrame:
-    """The tables of all `seed_*` in a folder, one below the other."""
-    parts = [read_run(path, arm or folder.name) for path in seed_folders(folder)]
-    return pd.concat(parts, ignore_index=True) if parts else tidy(())
-
-
 def seed_folders(folder: Path) -> list[Path]:
     """The run directories `seed_<n>` in a folder, by number."""
     paths = [path for path in folder.glob("seed_*") if RunDirectory(path).exists]
@@ -116,13 +110,6 @@ def budget(table: pd.DataFrame, members: int, steps: float = math.inf) -> dict[s
     used = {name: curve(table, f"total/{name}").mean() / (members or 1) for name in BUDGET}
     seconds = curve(table, "time/step").sub(curve(table, "time/eval"), fill_value=0.0)
     return {name: float(value) for name, value in (used | {"seconds": seconds.mean()}).items()}
-
-
-def members(table: pd.DataFrame, metric: str) -> dict[str, pd.Series]:
-    """The members' curves of a metric of one run, by name, `student_10` after `student_9`."""
-    rows = table[(table["metric"] == metric) & table["member"].notna()]
-    curves = {str(name): of.set_index("step")["value"] for name, of in rows.groupby("member")}
-    return {name: curves[name] for name in sorted(curves, key=by_number)}
 
 
 def _int(value: Any) -> int | None:

@@ -188,6 +188,8 @@ def play(runs: Sequence[PlannedRun], jobs: int) -> int:
         say(f"[{number}/{len(runs)}] {run.name}: step {run.done} to {run.steps}, in {run.path}")
         child = _start(run)
         children.append(child)
+        if received:  # while it was started
+            child.send_signal(signal.SIGINT)
         code = child.wait()
         if code and not received:
             lines = _log(run).read_text(encoding="utf-8", errors="replace").split("\n")

@@ -13,6 +13,7 @@ from azr_population.analysis.html import cut, highlighted, render
 from azr_population.analysis.statistics import tenth
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
+from azr_population.pages.show import figures_of
 from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
 
@@ -147,10 +148,6 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
     text = meaning(reason, row.get("finished"))
     prompt, written = (row.get(key) or "" for key in ("prompt", "completion"))
     parted = marks_of(prompt, marks)
-    facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
-    facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
-    facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
-    facts.append(f"log-probability {show(row.get('log_prob'), '{:.2f}')} a token")
     return render(
         "completion.html.j2",
         open=open,
@@ -159,7 +156,7 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
         member=row.get("member") or "?",
         does="proposes" if row.get("phase") == "propose" else "solves",
         type=row.get("type") or "?",
-        note=f"{text}; {', '.join(facts)}" if text else ", ".join(facts),
+        note=f"{text}; {figures_of(row)}" if text else figures_of(row),
         asked=_code(_cut(asked(prompt), end=True), parted),
         written=_code(_cut(written), parted),
     )

@@ -141,13 +141,17 @@ def _facts(row: Mapping[str, Any]) -> str:
     what = f"{did} {type}" if row.get("type") else did
     if row.get("opponent") and opponent != member:
         what += f" {by} {opponent}"
-    figures = [
+    when = f"step {row['step']}: " if "step" in row else ""
+    return f"{when}{member}{born} {what}; {figures_of(row)}"
+
+
+def figures_of(row: Mapping[str, Any]) -> str:
+    """`reward +0.50, 12 tokens, log-probability -0.10 a token`, as far as recorded."""
+    return ", ".join(
         words.format(show(row[key], form))
         for key, words, form in _FIGURES
         if row.get(key) is not None
-    ]
-    when = f"step {row['step']}: " if "step" in row else ""
-    return f"{when}{member}{born} {what}; {', '.join(figures)}"
+    )
 
 
 def _body(text: str, marks: Sequence[str]) -> list[Text]:

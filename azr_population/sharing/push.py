@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from azr_population.analysis.inputs import benchmark_figures
 from azr_population.errors import UserError, first_line
 from azr_population.evals.benchmarks import BENCHMARKS
 from azr_population.files import read_json, refuse_unplain, replacing_folder
@@ -106,7 +107,7 @@ def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
     """`.eval_results/*.yaml`, as the Hub reads it: pass@1 in percent on each whole benchmark that
     has a data set there."""
     file = run.path / "evaluation/figures.json"
-    figures = read_json(file) if file.is_file() else {}
+    figures = read_json(file) if benchmark_figures(file) else {}
     rows = figures.get("lines", ())
     lines = [row for row in rows if (row["model"], row["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():

@@ -155,7 +155,7 @@ def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
     ]
     cells = {"GSM8K": {"value": 0.12345}, "MATH-500": {"value": 0.5}}
     lines = [{"model": "teacher_0", "k": 1, "role": "model", "cells": cells}]
-    figures = {"benchmarks": benchmarks, "lines": lines, "temperature": 0.0}
+    figures = {"benchmarks": benchmarks, "lines": lines, "samples": 1, "temperature": 0.0}
     (members.path / "evaluation").mkdir()
     (members.path / "evaluation/figures.json").write_text(json.dumps(figures))
     for name in ("teacher_0", "teacher_1"):
