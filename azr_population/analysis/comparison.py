@@ -18,7 +18,7 @@ import pandas as pd
 from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Differences, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, arms_of
-from azr_population.analysis.metrics import find_metric
+from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
     NOTHING,
     REDUCERS,
@@ -135,7 +135,8 @@ def compare_arms(arguments: Sequence[str]) -> Comparison:
     step = min(map(min, reached)) if all(reached) else 0
     domains = {run.domain for arm in arms for run in arm.runs if run.domain is not None}
     domain_metrics = {metric.name: metric for domain in domains for metric in domain.measures}
-    metrics = [*map(find_metric, _BEFORE), *domain_metrics.values(), *map(find_metric, _AFTER)]
+    before, after = ([all_metrics()[name] for name in names] for names in (_BEFORE, _AFTER))
+    metrics = [*before, *domain_metrics.values(), *after]
     rows = [row for metric in metrics if any((row := _compared(arms, metric, step)).samples)]
     pairs = [_pair(arms, rows, b, a, step) for a, b in combinations(range(len(arms)), 2)]
     return Comparison(arms, step, rows, pairs, differences(arms, step))

@@ -10,7 +10,6 @@ from typing import Any
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.metric import SOLVERS, Metric
-from azr_population.errors import UserError, did_you_mean
 
 
 def _eval(name: str, title: str, about: str = "", **more: Any) -> Metric:
@@ -76,10 +75,3 @@ def all_metrics() -> dict[str, Metric]:
     """All metrics by name, with those of the domains that ship."""
     domains = (find_domain(name) for name in DOMAINS)
     return {metric.name: metric for metric in metrics_for(domains)}
-
-
-def find_metric(name: str) -> Metric:
-    """The metric of that name. Raises UserError: there is none; the message names the nearest."""
-    if name not in all_metrics():
-        raise UserError(f"metric={name} is unknown{did_you_mean(name, all_metrics())}")
-    return all_metrics()[name]

@@ -5,7 +5,7 @@ import json
 import made_up_run
 
 from azr_population.analysis.frame import COLUMNS, curve, read_run, seed_folders, tidy
-from azr_population.analysis.metrics import find_metric
+from azr_population.analysis.metrics import all_metrics
 
 LINES = [
     {"step": 1, "teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "eval/greedy": 0.3},
@@ -49,7 +49,7 @@ def test_run_directory_and_seeds(tmp_path):
     assert [folder.name for folder in folders] == ["seed_2", "seed_10"]
     table = read_run(folders[0], "arm")
     assert set(table["seed"]) == {2} and set(table["arm"]) == {"arm"}
-    assert curve(table, find_metric("solve_rate")).to_dict() == {1: 0.25}
+    assert curve(table, all_metrics()["solve_rate"]).to_dict() == {1: 0.25}
 
 
 def test_validations_are_in_the_table(tmp_path):
@@ -62,5 +62,5 @@ def test_validations_are_in_the_table(tmp_path):
 
 def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):
     run = made_up_run.write_run(tmp_path / "run")
-    coverage = curve(read_run(run), find_metric("coverage"))
+    coverage = curve(read_run(run), all_metrics()["coverage"])
     assert coverage[12] >= coverage[1] > 0
