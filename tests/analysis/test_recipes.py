@@ -302,7 +302,6 @@ def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
         ["table2_wallclock", "--from-results"],
         ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
         ["line1_roles", "--steps", "101"],
-        ["line1_rates", "--from-results"],
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
