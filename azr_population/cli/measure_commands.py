@@ -46,6 +46,8 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
     """
     from azr_population.measuring.stored_eval import evaluate_stored, print_table, write_results
 
+    if out and out.suffix != ".json":
+        raise UserError(f"--out {out} must end in .json")
     typed = [f"eval.{key}={value}" for key, value in settings.items() if value is not None]
     results = evaluate_stored(path, typed, every)
     print_table(results)

@@ -16,7 +16,6 @@ from azr_population.analysis.statistics import (
     interval_text,
     or_none,
 )
-from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, stored_config, stored_members, tools_for
 from azr_population.method.held_out_eval import Scores, held_out_eval
@@ -82,10 +81,8 @@ def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> di
 
 def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
     """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
-    Raises UserError: the name does not end in .json, or cannot be written to."""
+    Raises UserError: `out` cannot be written to."""
     out = out or Path(content["run"]) / f"eval_{content['seed']}.json"
-    if out.suffix != ".json":
-        raise UserError(f"--out {out} must end in .json")
     table = pd.DataFrame(content["members"]).drop(columns=["scores", "temperature_1"])
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
