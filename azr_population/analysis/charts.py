@@ -97,11 +97,9 @@ def curves(
     palette = [dict(colours or {}).get(name, CATEGORIES[i % 12]) for i, name in enumerate(names)]
     low, high = _domain(frame, percent)
     thin = bool(frame["member"].notna().any())
-    legend = None
-    if len(names) > 1 or thin:
-        legend = alt.Legend(
-            symbolType="stroke", symbolOpacity=1, symbolSize=200, columns=legend_columns(names)
-        )
+    stroke: dict[str, Any] = {"symbolType": "stroke", "symbolOpacity": 1, "symbolSize": 200}
+    columns = legend_columns(names)
+    legend = alt.Legend(**stroke, columns=columns) if len(names) > 1 or thin else None
     x = step_axis("step").scale(domain=[0, steps or float(frame["step"].max())], nice=False)
     scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
     axis = alt.Axis(format="~%" if percent else ",~f")
@@ -135,7 +133,8 @@ def curves(
             opacity=alt.OpacityValue(0.35, condition={"test": "member == ''", "value": 1}),
         )
     )
-    layers.append(_values_at_pointer(frame, names, thin, _value_format(percent, high)))
+    form = ".1%" if percent else ",.0f" if abs(high) >= 10000 else ".4~g"
+    layers.append(_values_at_pointer(frame, names, thin, form))
     if len(events):
         ticks = alt.Chart(pd.DataFrame({"step": sorted(set(events))}))
         layers.append(
@@ -217,14 +216,11 @@ def legend_columns(names: Sequence[str]) -> alt.ExprRef:
 def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
     """The frame of `curves` with at most `POINTS` points a line, columns `member` and `piece`
     filled in, and `soft`: the running mean of a thick line of enough points, if `smooth`."""
-    frame = frame.assign(member=frame.get("member"), piece=frame.get("piece", 0)).dropna(
-        subset=["value"]
-    )
+    frame = frame.dropna(subset=["value"])
+    frame = frame.assign(member=frame.get("member"), piece=frame.get("piece", 0))
     columns = [name for name in ("value", "low", "high") if name in frame]
-    parts = []
-    for (series, member, piece), line in frame.groupby(
-        ["series", "member", "piece"], dropna=False, sort=False
-    ):
+    of_line, parts = ["series", "member", "piece"], []
+    for (series, member, piece), line in frame.groupby(of_line, dropna=False, sort=False):
         main = pd.isna(member)
         line = line.sort_values("step")
         stride = -(-len(line) // (POINTS if main else POINTS // 2))
@@ -252,10 +248,6 @@ def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
     if shares:
         high, low = max(min(high, 1.0), 0.1), min(max(low, 0.0), 0.9)
     return low, high
-
-
-def _value_format(percent: bool, high: float) -> str:
-    return ".1%" if percent else ",.0f" if abs(high) >= 10000 else ".4~g"
 
 
 def _field(name: str) -> str:
@@ -316,8 +308,8 @@ def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True, tickCount=6))
     x = x.scale(nice=True, padding=8)
     zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
-    label = {"x": alt.value(0), "text": "label:N"}
-    text = {"align": "left", "fontSize": 12, "color": INK}
+    label: dict[str, Any] = {"x": alt.value(0), "text": "label:N"}
+    text: dict[str, Any] = {"align": "left", "fontSize": 12, "color": INK}
     dot = base.mark_point(filled=True, size=60, opacity=1, yOffset=6)
     chart: Chart = alt.layer(
         zero.encode(x="zero:Q"),
