@@ -44,7 +44,7 @@ from azr_population.weights.adapter import LoraSpec
 
 MEMBERS = 8
 MICRO_BATCH_TOKENS = 8192
-SAMPLERS = ("torch", "vllm") if vllm_versions.is_installed() else ("torch",)
+SAMPLERS = ("torch", "vllm") if any(map(installed, vllm_versions.DISTRIBUTIONS)) else ("torch",)
 RATES = dict.fromkeys(range(MEMBERS), Hyperparameters(1e-5))
 Measured = Iterator[tuple[str, Any]]
 """What a part yields: a name and a figure, as soon as it has it."""

@@ -73,7 +73,8 @@ def main() -> None:
             "command": command.split(" --json")[0],
             "python": platform.python_version(),
             **{name: installed(name) for name in ("torch", "transformers", "peft")},
-            "vllm": vllm_versions.is_installed() and ".".join(map(str, vllm_versions.version())),
+            "vllm": any(map(installed, vllm_versions.DISTRIBUTIONS))
+            and ".".join(map(str, vllm_versions.version())),
             "rows": [
                 row(writers, case, members, arguments)
                 for case in arguments.cases
@@ -146,7 +147,7 @@ def contenders(
     }
     if installed("peft"):
         writers["peft"] = by_peft(with_peft, folder, adapters)
-    if not vllm_versions.is_installed():
+    if not any(map(installed, vllm_versions.DISTRIBUTIONS)):
         return writers, None
     from azr_population.engines.vllm_rollout import VllmRollout
 

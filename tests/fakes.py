@@ -1,5 +1,6 @@
 """Stand-ins that several test files share."""
 
+import zlib
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -11,6 +12,12 @@ class Bytes:
     def decode(self, ids, skip_special_tokens=True, clean_up_tokenization_spaces=False):
         """The text of the bytes; with special tokens it ends in `|`."""
         return bytes(ids).decode() + ("" if skip_special_tokens else "|")
+
+
+def weights_digest(learner):
+    """A number that changes with any weight of any member of a `TorchLearner`."""
+    parameters = [p for slot in range(learner.bank.slots) for p in learner.bank.parameters_of(slot)]
+    return zlib.crc32(b"".join(p.detach().cpu().numpy().tobytes() for p in parameters))
 
 
 @contextmanager

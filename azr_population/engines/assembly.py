@@ -9,30 +9,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azr_population.config.schema import ComputeConfig, LearnerConfig, LoraConfig
+from azr_population.config.schema import LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
-from azr_population.engines.base_model import load_base, stop_ids
+from azr_population.engines.base_model import load_base
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Engine,
     Finished,
     Hyperparameters,
     Ids,
+    PromptBatch,
     Rollout,
+    Samples,
     Sampling,
-    TrainingSample,
     Updates,
 )
 from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import POLICY_LOSSES
-from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
+from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.versions import installed
-from azr_population.weights.adapter import Adapter, LoraSpec
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 IMPORTANCE_CAP = 2.0
 """Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
@@ -58,11 +59,25 @@ class EngineSettings:
     """The base's quantization; see `BaseConfig`."""
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    seed: int = 0
+    """Of the members that worker processes draw."""
+    threads: int = 0
+    """Torch threads of a worker; 0: torch's own choice."""
 
     @property
     def slots(self) -> int:
         """The number of members."""
         return len(self.names)
+
+    @property
+    def importance_sampling_cap(self) -> float:
+        """The cap of the importance weights. Empty: 2 if the sampler's log-probabilities differ
+        from the learner's, because it has its own weights or the base is not float32; otherwise 0,
+        off."""
+        cap = self.learner.importance_sampling_cap
+        if cap is not None:
+            return cap
+        return IMPORTANCE_CAP if self.rollout.kind.own_weights or self.dtype != "float32" else 0.0
 
 
 def lora_of(config: LoraConfig) -> LoraSpec:
@@ -88,24 +103,15 @@ class LocalEngine(Engine):
         self._unchecked: set[int] = set()
 
     def stream(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
+        self, batch: PromptBatch, sampling: Sampling, seed: int
     ) -> Iterator[Sequence[Finished]]:
         if self._canary and self._unchecked:
             self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
             self._unchecked.clear()
-        if prompts:
-            yield from self.rollout.stream(prompts, slots, sampling, seed, rows)
+        if batch.prompts:
+            yield from self.rollout.stream(batch, sampling, seed)
 
-    def update(
-        self,
-        samples: Mapping[int, Sequence[TrainingSample]],
-        hyperparameters: Mapping[int, Hyperparameters],
-    ) -> Updates:
+    def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
         with self.rollout.asleep():
             updates = self.learner.update(samples, hyperparameters)
         self.push([slot for slot, figures in updates.items() if figures["updates"]])
@@ -113,12 +119,14 @@ class LocalEngine(Engine):
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    ) -> list[Tensor]:
         with self.rollout.asleep():
             return self.learner.log_probs(prompts, responses, slots)
 
     def read(self, slot: int) -> Adapter:
-        return self.learner.read(slot)
+        adapter = self.learner.read(slot)
+        factors = {n: Factors(pair.A.cpu(), pair.B.cpu()) for n, pair in adapter.factors.items()}
+        return Adapter(adapter.spec, factors)
 
     def write(self, slot: int, adapter: Adapter) -> None:
         self.learner.write(slot, adapter)
@@ -152,7 +160,6 @@ def make_engine(
         # vLLM quantises its copy in the same way.
         rollout = replace(rollout, vllm={"quantization": "bitsandbytes", **rollout.vllm})
     settings = replace(settings, base=base, rollout=rollout)
-    settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
     shard = bool(settings.learner.shard_base) and ranks() > 1
     model, tokenizer = load_base(
         base, settings.dtype, settings.device, shard, settings.quantization
@@ -175,15 +182,12 @@ def assemble(
     parallel: bool = False,
 ) -> LocalEngine:
     """As `make_engine`, on a loaded base; it is frozen and gets the members' adapters."""
-    kind = settings.rollout.kind
-    cap = importance_sampling_cap(settings)
     bank = make_bank(model, settings.lora, generators)
-    learning = settings.learner.model_copy(update={"importance_sampling_cap": cap})
-    learner = TorchLearner(model, bank, learning, parallel)
-    stops, on_gpu = stop_ids(model, tokenizer), settings.device.startswith("cuda")
-    served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
-    rollout = kind.make(served, settings.rollout)
-    if not kind.own_weights:
+    cap = {"importance_sampling_cap": settings.importance_sampling_cap}
+    learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)
+    served = Served(model, tokenizer, bank, settings.base, settings.dtype, settings.device)
+    rollout = settings.rollout.kind.make(served, settings.rollout)
+    if not settings.rollout.kind.own_weights:
         return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
@@ -207,24 +211,16 @@ def check_engine(name: str, workers: int) -> None:
         )
 
 
-def check_rollout(name: str, rank: int) -> None:
-    """Refuses what is known to fail before anything is loaded, with a `UserError`."""
-    ROLLOUTS.find(name)().check(rank)
-
-
-def check_learner(config: ComputeConfig) -> None:
-    """Refuses an optimizer or a loss that there is not, with a `UserError`."""
-    OPTIMIZERS.find(config.optimizer)
-    POLICY_LOSSES.find(config.policy_loss)
-
-
-def check_base_placement(
-    config: ComputeConfig, quantization: str | None, rollout: RolloutSettings, device: str
-) -> None:
-    """Refuses a base that is shared out, offloaded or quantised where nothing computes with it,
-    with a `UserError`."""
-    own_weights = ROLLOUTS.find(rollout.name).own_weights
-    needs_weights = {"shard_base": config.shard_base, "offload": config.offload}
+def check_settings(settings: EngineSettings) -> None:
+    """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer, a
+    loss or a sampler that there is not, adapters of a rank that the sampler does not take, a base
+    that is sharded, offloaded or quantised where nothing computes with it."""
+    learner, rollout, quantization = settings.learner, settings.rollout, settings.quantization
+    OPTIMIZERS.find(learner.optimizer)
+    POLICY_LOSSES.find(learner.policy_loss)
+    rollout.kind.check(settings.lora.rank)
+    own_weights = rollout.kind.own_weights
+    needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}
     for key in (key for key, needed in needs_weights.items() if needed and not own_weights):
         raise UserError(
             f"{key}=true needs a sampler with weights of its own, and rollout={rollout.name} "
@@ -240,22 +236,12 @@ def check_base_placement(
             "azr_population[quantization]",
             key=key,
         )
-    if config.shard_base:
+    if learner.shard_base:
         reason = "cannot be sharded (FSDP2); set shard_base=false"
     elif own_weights and rollout.together > 1:
         reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"
-    elif own_weights and not device.startswith("cuda"):
+    elif own_weights and not settings.device.startswith("cuda"):
         reason = "is served by vLLM on GPUs only; use rollout=torch"
     else:
         return
     raise UserError(f"{key}={quantization}: the base {reason}, or leave it out", key=key)
-
-
-def importance_sampling_cap(settings: EngineSettings) -> float:
-    """The cap of the importance weights. Empty: 2 if the sampler's log-probabilities differ from
-    the learner's, because it has its own weights or the base is not float32; otherwise 0, off."""
-    cap = settings.learner.importance_sampling_cap
-    if cap is not None:
-        return cap
-    differs = settings.rollout.kind.own_weights or settings.dtype != "float32"
-    return IMPORTANCE_CAP if differs else 0.0

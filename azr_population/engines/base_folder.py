@@ -6,12 +6,15 @@ transformers 5 reads what transformers 4 writes (tests/engines/test_base_config.
 directions).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from torch import nn
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.weights.model_card import HUB_NAME
 
 _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
@@ -51,13 +54,20 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
         ) from error
 
 
-def meta_model(folder: Path) -> Any:
-    """The causal LM in a folder without its weights, on torch's meta device, in float32.
+@contextmanager
+def loading(path: str | Path, key: str = "base.path") -> Iterator[None]:
+    """Inside, what transformers raises about a base's files becomes a `UserError` that names
+    `key`."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        reason = first_line(error).partition(". ")[0]
+        raise UserError(f"{key}={path} does not load as a causal LM: {reason}", key=key) from error
 
-    Raises:
-        UserError: see `read_config`.
-        OSError, ValueError, KeyError: there is none.
-    """
+
+def meta_model(folder: Path) -> Any:
+    """The causal LM in a folder without its weights, on torch's meta device, in float32; use it
+    inside `loading`."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -79,12 +89,9 @@ def context_of(model: Any) -> int | None:
 
 
 def read_config(folder: Path) -> Any:
-    """The configuration in a base's folder, as the installed transformers is to have it.
-
-    Raises:
-        UserError: transformers 5 wrote it, and the installed one has no name for a part of it.
-        OSError, ValueError, KeyError: there is none.
-    """
+    """The configuration in a base's folder, as the installed transformers is to have it; use it
+    inside `loading`. Raises UserError: transformers 5 wrote it, and the installed one has no name
+    for a part of it."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(folder)

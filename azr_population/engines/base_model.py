@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 
-from azr_population.engines.base_folder import base_folder, read_config
+from azr_population.engines.base_folder import base_folder, loading, read_config
 from azr_population.engines.sharding import shard_base
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 """Samples of a file of weights: 4 MB in all distinguish two bases without reading 15 GB."""
@@ -75,7 +74,7 @@ def load_base(
         )
     # transformers 5 draws one in front of a run's lines, even where nothing can be redrawn.
     transformers.logging.disable_progress_bar()
-    try:
+    with loading(path):
         tokenizer = load_tokenizer(folder)
         # transformers 5 warns of the name that transformers 4 needs.
         argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
@@ -85,11 +84,6 @@ def load_base(
             **{argument: getattr(torch, dtype)},
             **(_nf4(dtype, device) if quantization else {}),
         )
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        reason = first_line(error).partition(". ")[0]
-        raise UserError(
-            f"base.path={path} does not load as a causal LM: {reason}", key="base.path"
-        ) from error
     if "logits_to_keep" not in inspect.signature(model.forward).parameters:
         raise UserError(
             f"base.path={path}: {type(model).__name__} cannot keep part of its logits; use a model "

@@ -9,6 +9,7 @@ tokens under each of its members: the member that was asked must give them the h
 import math
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -54,50 +55,48 @@ class Canary:
         figures."""
         members = [NO_ADAPTER, *slots]
         prompts = [self._prompt] * len(members)
-        groups = rollout.generate(prompts, members, Sampling(_TOKENS), seed=1)
-        completions = [group[0] for group in groups]
-        pairs = [(row, member) for row in range(len(members)) for member in members]
-        # The learner needs the memory that the sampler has.
+        written = [row for (row,) in rollout.generate(prompts, members, Sampling(_TOKENS), seed=1)]
+        # Each row under each member; the learner needs the memory that the sampler has.
         with rollout.asleep():
-            scored, _ = learner.log_probs(
-                [self._prompt] * len(pairs),
-                [completions[row].token_ids for row, _ in pairs],
-                [member for _, member in pairs],
+            scores = learner.log_probs(
+                prompts * len(members),
+                [row.token_ids for row in written for _ in members],
+                members * len(members),
             )
         differences = {}
-        for row, member in enumerate(members):
-            sampled = torch.tensor(completions[row].logprobs)
-            scores = scored[row * len(members) : (row + 1) * len(members)]
-            off = {
-                other: (sampled - score).abs() for other, score in zip(members, scores, strict=True)
-            }
-            difference = differences[member] = float(off[member].mean())
+        for row, (member, completion) in enumerate(zip(members, written, strict=True)):
+            sampled, by_member = torch.tensor(completion.logprobs), scores[row * len(members) :]
+            off = {m: (sampled - s).abs() for m, s in zip(members, by_member, strict=False)}
             best = min(members, key=lambda other: float(off[other].mean()))
-            allowed, reason = TOLERANCES[self._dtype], None
+            difference = differences[member] = float(off[member].mean())
             if _is_better(off[best], off[member]):
-                reason = (
-                    f"{self._names[best]} explains what it wrote better, to "
-                    f"{float(off[best].mean()):.4f}"
+                nearest = float(off[best].mean())
+                self._refuse(
+                    member, difference, f"{self._names[best]} explains it better, to {nearest:.4f}"
                 )
-            # A comparison with NaN is false, so it must not read "more than".
-            elif not difference <= allowed:
-                if self._dtype == "float32" or math.isnan(difference):
-                    reason = f"{self._dtype} allows {allowed:g}"
-                else:
-                    print(
-                        f"azr-population: on the canary prompt the sampler's log-probabilities of "
-                        f"{self._names[member]} are {difference:.2f} nats a token from the "
-                        f"learner's (more than {allowed:g} is unusual in {self._dtype}); no other "
-                        "member explains them better",
-                        file=sys.stderr,
-                    )
-            if reason:
-                raise UserError(
-                    f"the sampler does not serve {self._names[member]} as the learner holds it: "
-                    f"on the canary prompt their log-probabilities are {difference:.4f} nats a "
-                    f"token apart, and {reason}; resume continues from the last checkpoint"
-                )
+            self._check_size(member, difference)
         return differences
+
+    def _check_size(self, member: int, difference: float) -> None:
+        allowed = TOLERANCES[self._dtype]
+        # A comparison with NaN is false, so it must not read "more than".
+        if difference <= allowed:
+            return
+        if self._dtype == "float32" or math.isnan(difference):
+            self._refuse(member, difference, f"{self._dtype} allows {allowed:g}")
+        print(
+            f"azr-population: on the canary prompt the sampler's log-probabilities of "
+            f"{self._names[member]} are {difference:.2f} nats a token from the learner's (more "
+            f"than {allowed:g} is unusual in {self._dtype}); no other member explains them better",
+            file=sys.stderr,
+        )
+
+    def _refuse(self, member: int, difference: float, reason: str) -> NoReturn:
+        raise UserError(
+            f"the sampler does not serve {self._names[member]} as the learner holds it: on the "
+            f"canary prompt their log-probabilities are {difference:.4f} nats a token apart, and "
+            f"{reason}; resume continues from the last checkpoint"
+        )
 
     def self_test(self, rollout: Rollout, learner: TorchLearner, slots: int) -> None:
         """`check` with adapters that change much, before a run: fresh ones change nothing, and

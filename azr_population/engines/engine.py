@@ -39,12 +39,9 @@ class Sampling:
     n: int = 1
 
     def limits(self, prompts: int) -> list[int]:
-        """The limit of each of so many prompts."""
-        if isinstance(self.max_new_tokens, int):
-            return [self.max_new_tokens] * prompts
-        if len(self.max_new_tokens) != prompts:
-            raise ValueError(f"{len(self.max_new_tokens)} limits for {prompts} prompts")
-        return list(self.max_new_tokens)
+        """The limits of this number of prompts."""
+        limits = self.max_new_tokens
+        return [limits] * prompts if isinstance(limits, int) else list(limits)
 
     def of_rows(self, rows: Sequence[int], prompts: int) -> Sampling:
         """The sampling of some rows of a call."""
@@ -96,6 +93,10 @@ class TrainingSample:
     advantage: float
 
 
+Samples = Mapping[int, Sequence[TrainingSample]]
+"""The rows of an update by slot."""
+
+
 class Hyperparameters(NamedTuple):
     """The hyperparameters of a member's update."""
 
@@ -108,30 +109,39 @@ class Hyperparameters(NamedTuple):
     """The temperature of the log-probabilities of its samples, and of the learner's."""
 
 
+@dataclass(frozen=True)
+class PromptBatch:
+    """Prompts as token ids, the slot of each one's writer, and the numbers by which rows draw."""
+
+    prompts: Sequence[Ids]
+    slots: Sequence[int]
+    numbers: Sequence[int]
+
+    def select(self, rows: Sequence[int]) -> PromptBatch:
+        """Some of the rows."""
+        return PromptBatch(
+            [self.prompts[row] for row in rows],
+            [self.slots[row] for row in rows],
+            [self.numbers[row] for row in rows],
+        )
+
+
 Updates = dict[int, dict[str, float]]
 """The metrics of an update by slot."""
 
 
 Finished = tuple[int, list[Completion]]
-"""A row's place in its call, and the completions of its prompt."""
+"""A row's place in its batch, and the completions of its prompt."""
 
 
 class Sampler:
     """Samples completions of many members in one batch. A subclass has `stream`."""
 
     def stream(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
+        self, batch: PromptBatch, sampling: Sampling, seed: int
     ) -> Iterator[Sequence[Finished]]:
-        """`sampling.n` completions of each prompt, by the member in the same place, as rows end.
-
-        A row's random numbers depend on (`seed`, its number) and not on other rows. Rows are
-        numbered in order, or by `rows` if they are part of a larger call.
-        """
+        """`sampling.n` completions of each prompt by its member, as rows end. A row's random
+        numbers depend on (`seed`, its number) and not on other rows."""
         raise NotImplementedError
 
     def generate(
@@ -142,8 +152,10 @@ class Sampler:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """As `stream`, when all rows have ended, in the order of the prompts."""
-        groups = dict(chain.from_iterable(self.stream(prompts, slots, sampling, seed, rows)))
+        """As `stream`, when all rows have ended, in the order of the prompts. Rows are numbered in
+        order, or by `rows` if they are part of a larger call."""
+        batch = PromptBatch(prompts, slots, range(len(prompts)) if rows is None else rows)
+        groups = dict(chain.from_iterable(self.stream(batch, sampling, seed)))
         return [groups[row] for row in range(len(prompts))]
 
 
@@ -168,23 +180,19 @@ class Rollout(Sampler):
 class Engine(Sampler):
     """A learner and a sampler that always samples from the learner's newest weights."""
 
-    def update(
-        self,
-        samples: Mapping[int, Sequence[TrainingSample]],
-        hyperparameters: Mapping[int, Hyperparameters],
-    ) -> Updates:
+    def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
         """One policy-gradient step per slot on its own samples; metrics per slot."""
         raise NotImplementedError
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """For each row the log-probability (temperature 1) and the entropy of each response token,
-        in nats; float32 on the CPU."""
+    ) -> list[Tensor]:
+        """For each row the log-probability (temperature 1) of each response token, in nats; float32
+        on the CPU."""
         raise NotImplementedError
 
     def read(self, slot: int) -> Adapter:
-        """A copy of the member's factors."""
+        """A copy of the member's factors, on the CPU."""
         raise NotImplementedError
 
     def write(self, slot: int, adapter: Adapter) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +40,16 @@ SEQUENCES = 256
 """vLLM's default for max_num_seqs. AZR's 1024 make it reserve room for as many rows of logits."""
 
 
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+)
+"""What a configuration calls the first fields of `Architecture`."""
+
+
 @dataclass(frozen=True)
 class Architecture:
     """The dimensions of a decoder of Llama's kind: Llama, Mistral, Qwen2, Qwen3, SmolLM."""
@@ -57,25 +68,13 @@ class Architecture:
     @classmethod
     def of(cls, config: Any) -> Architecture | None:
         """That of a transformers configuration; None where these sums are not made for it."""
-        names = (
-            "vocab_size",
-            "hidden_size",
-            "intermediate_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-        )
-        sizes: list[Any] = [getattr(config, name, None) for name in names]
+        sizes: list[Any] = [getattr(config, name, None) for name in _SIZES]
         mixture = any(getattr(config, n, None) for n in ("num_experts", "num_local_experts"))
         if mixture or not all(isinstance(size, int) for size in sizes):
             return None
         hidden, heads, kind = sizes[1], sizes[4], getattr(config, "model_type", "")
-        vocabulary, _, intermediate, layers, _ = sizes
         return cls(
-            vocabulary,
-            hidden,
-            intermediate,
-            layers,
-            heads,
+            *sizes,
             kv_heads=getattr(config, "num_key_value_heads", None) or heads,
             head=getattr(config, "head_dim", None) or hidden // heads,
             tied=bool(getattr(config, "tie_word_embeddings", False)),
@@ -150,7 +149,7 @@ class Load:
     shard: bool = False  # each of them holds its part of the base only
     piece: int = 8192  # tokens that go through the learner at once; a longer row goes by itself
     checkpointing: bool = True
-    keep: int = 0  # with checkpointing: a piece of so many tokens keeps its activations
+    keep: int = 0  # with checkpointing: pieces of at most this many tokens keep their activations
     vllm: bool = True
     share: float = 0.4  # of the card, for vLLM: its base, its slots, its work and its KV cache
     parallel: int = 1  # GPUs that share one vLLM
@@ -172,12 +171,11 @@ class Load:
         prompt: int,
         response: int,
         *,
-        slots: int | None = None,
         rows: int | None = None,
         **more: Any,
     ) -> Load:
-        """That of an engine with these settings; `slots` and `rows` (generated at once) where they
-        are fewer than the settings have, `more` are fields of a load."""
+        """That of an engine with these settings. `rows` are generated at once, if they are fewer
+        than the settings allow; `more` are fields of a load."""
         learner, rollout, options = settings.learner, settings.rollout, settings.rollout.vllm
         on_gpu = settings.device.startswith("cuda")
         vllm = on_gpu and rollout.name != "torch"
@@ -186,7 +184,7 @@ class Load:
         rows = min(rollout.rows, rows or rollout.rows)
         return cls(
             architecture,
-            settings.slots if slots is None else slots,
+            settings.slots,
             settings.lora.rank,
             prompt,
             response,
@@ -233,8 +231,10 @@ class Load:
         return self.architecture.weights * self.size - saved
 
 
+@lru_cache(maxsize=8)
 def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
-    """The table: each part on one GPU of `total` bytes, in each phase of a step."""
+    """The table: each part on one GPU of `total` bytes, in each phase of a step; only to be
+    read."""
     a, member = load.architecture, load.member
     runtime = {"CUDA, NCCL, graphs": (CONTEXT + GRAPHS * load.vllm) * load.on_gpu}
     held = {
@@ -309,7 +309,7 @@ def _restored(load: Load) -> float:
 
 
 def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:
-    """Bytes a token, of so many numbers of the MLP's width and of the hidden width."""
+    """Bytes per token: `bytes_each` of the MLP's width and of the hidden width."""
     return bytes_each[0] * a.intermediate + bytes_each[1] * a.hidden
 
 

@@ -76,7 +76,7 @@ def pieces(
     """Groups of like size together, at most `max_tokens` (at least one group): with padding where
     nothing is shared, without what little there is of it where prompts are.
 
-    Some of these pieces, put together and cut again, give the same pieces.
+    A subset of the pieces, joined and cut again, gives the same pieces.
     """
     groups: list[PromptGroup] = [[sample] for sample in sorted(samples, key=length)]
     if share:

@@ -14,6 +14,7 @@ from torch import nn
 
 from azr_population.engines import torch_rollout
 from azr_population.engines import vllm_versions as versions
+from azr_population.engines.base_model import stop_ids
 from azr_population.engines.engine import Rollout
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.registry import Registry
@@ -51,11 +52,16 @@ class Served:
     """What a rollout samples from: the base, loaded and in its folder, and the members on it."""
 
     model: nn.Module
+    tokenizer: Any
     bank: Bank
-    stop_ids: frozenset[int]
     base: str
     dtype: str
-    on_gpu: bool
+    device: str
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The token ids that end a completion."""
+        return stop_ids(self.model, self.tokenizer)
 
 
 class RolloutKind:
@@ -67,9 +73,6 @@ class RolloutKind:
 
     def check(self, rank: int) -> None:
         """Refuses what is known to fail before anything is loaded; `rank` is the adapters'."""
-
-    def check_base(self, base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
-        """Refuses the base in the folder `base` before its weights are read."""
 
     def make(self, served: Served, settings: RolloutSettings) -> Rollout:
         """The rollout; of members only their number and shape are asked, they are pushed later."""
@@ -101,9 +104,6 @@ class VllmKind(RolloutKind):
         versions.version()
         versions.lora_rank(rank)
 
-    def check_base(self, base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
-        versions.check_base(base, dtype, device.startswith("cuda"), settings.vllm)
-
     def make(self, served: Served, settings: RolloutSettings) -> Rollout:
         # Imported late, as everything that starts a vLLM.
         from azr_population.engines.vllm_rollout import VllmRollout
@@ -114,6 +114,6 @@ class VllmKind(RolloutKind):
             served.bank.spec.rank,
             served.stop_ids,
             dtype=served.dtype,
-            on_gpu=served.on_gpu,
+            on_gpu=served.device.startswith("cuda"),
             options=settings.vllm,
         )

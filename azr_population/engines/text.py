@@ -1,20 +1,11 @@
 """Text in, text out: what self-play asks of an engine, on top of token ids."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-from azr_population.engines.engine import (
-    Completion,
-    Engine,
-    GeneratedCounts,
-    Hyperparameters,
-    Sampling,
-    TrainingSample,
-    Updates,
-)
-from azr_population.weights.adapter import Adapter
+from azr_population.engines.engine import Completion, Engine, GeneratedCounts, Sampling
 
 
 class TextEngine:
@@ -29,6 +20,9 @@ class TextEngine:
         self.tokenizer = tokenizer
         self._chat = chat
         self._generated = GeneratedCounts()
+        # What has no text goes to the engine as it is.
+        self.update, self.read, self.write = engine.update, engine.read, engine.write
+        self.state_dict, self.load_state_dict = engine.state_dict, engine.load_state_dict
 
     def generate(
         self, prompts: Sequence[str], slots: Sequence[int], sampling: Sampling, seed: int
@@ -62,27 +56,8 @@ class TextEngine:
             return []
         endings = self.tokenizer(list(answers), add_special_tokens=False)["input_ids"]
         responses = [[*ids, self.tokenizer.eos_token_id] for ids in endings]
-        chosen, _ = self.engine.log_probs(self.encode(prompts), responses, slots)
+        chosen = self.engine.log_probs(self.encode(prompts), responses, slots)
         return [float(logprobs.double().sum().exp()) for logprobs in chosen]
-
-    def update(
-        self,
-        samples: Mapping[int, Sequence[TrainingSample]],
-        hyperparameters: Mapping[int, Hyperparameters],
-    ) -> Updates:
-        return self.engine.update(samples, hyperparameters)
-
-    def read(self, slot: int) -> Adapter:
-        return self.engine.read(slot)
-
-    def write(self, slot: int, adapter: Adapter) -> None:
-        self.engine.write(slot, adapter)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.engine.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.engine.load_state_dict(state)
 
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:
         """The token ids that the engine is given for these prompts."""

@@ -98,8 +98,8 @@ class Work:
 
 
 def single(load: Load, work: Work, members: int) -> tuple[Load, Work]:
-    """The single agent beside a population of so many members: each member trains on as many rows
-    as it does."""
+    """The load and work of the single agent that trains on as many rows as each of these
+    members."""
     share = {
         name: max(1, getattr(work, name) // members) for name in ("proposals", "attempts", "solved")
     }
@@ -182,9 +182,8 @@ def row_ends(
 
 
 def update_seconds(load: Load, rows: int, prompt: float, response: float, device: Device) -> float:
-    """Of an update on so many rows: forward, once more where activations are not kept, and
-    backward, which multiplies by the frozen base once and by members twice, and the optimizer's
-    step."""
+    """Seconds of an update on these rows: forward (twice if activations are not kept), backward
+    (once through the frozen base, twice through members) and the optimizer's step."""
     a, row = load.architecture, prompt + response
     tokens, logits = rows * row, rows * response
     again = load.checkpointing and row > load.keep
@@ -225,7 +224,8 @@ def move_seconds(load: Load, total: float, device: Device) -> float:
 
 
 def _forward_flops(a: Architecture, tokens: float, logits: float, past: float) -> float:
-    """Of `tokens` through the base, each attending to `past`; so many of them get logits."""
+    """Operations of `tokens` through the base, each attending to `past`, with this number of
+    logits."""
     blocks = 2 * tokens * a.layers * a.block
     return blocks + 2 * logits * a.vocabulary * a.hidden + _attention_flops(a, tokens, past)
 

@@ -11,7 +11,6 @@ apart.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -27,6 +26,7 @@ from azr_population.engines.engine import (
     Completion,
     Hyperparameters,
     Ids,
+    Samples,
     TrainingSample,
     Updates,
 )
@@ -41,7 +41,8 @@ from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
 
 PIECES = 8
-"""On several ranks a member's rows are cut into at least so many, however many ranks there are."""
+"""On several ranks a member's rows are cut into at least this many pieces, for any number of
+ranks."""
 
 
 class TorchLearner:
@@ -79,11 +80,7 @@ class TorchLearner:
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
         self._offload = Offload(model, bank) if self.config.offload else None
 
-    def update(
-        self,
-        samples: Mapping[int, Sequence[TrainingSample]],
-        hyperparameters: Mapping[int, Hyperparameters],
-    ) -> Updates:
+    def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
         """See `Engine`. Metrics: loss, entropy, approx_kl, clip_frac (means over tokens),
         grad_norm (before clipping), tokens, lr, updates (0 when the member had no samples); with
         an importance cap also mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
@@ -96,7 +93,7 @@ class TorchLearner:
     @torch.no_grad()
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    ) -> list[Tensor]:
         """See `Engine`."""
         rows = [
             TrainingSample(
@@ -104,7 +101,7 @@ class TorchLearner:
             )
             for prompt, ids, slot in zip(prompts, responses, slots, strict=True)
         ]
-        chosen, entropies = ([torch.empty(0)] * len(rows) for _ in range(2))
+        log_probs = [torch.empty(0)] * len(rows)
         answered = [row for row in range(len(rows)) if responses[row]]
         lengths, members = [length(rows[i]) for i in answered], [slots[i] for i in answered]
         batches = list(slot_batches(lengths, members, self.config.micro_batch_tokens))
@@ -117,12 +114,11 @@ class TorchLearner:
                 batch = collate([[rows[i]] for i in places], self._device)
                 routes = torch.tensor([slots[i] for i in places], device=self._device)
                 with self.bank.adapters_active(routes, self._products):
-                    both = token_log_probs(self.model, batch)
-                for into, flat in zip((chosen, entropies), both, strict=True):
-                    parts = flat.cpu().split([len(responses[i]) for i in places])
-                    for i, values in zip(places, parts, strict=True):
-                        into[i] = values
-        return chosen, entropies
+                    chosen, _ = token_log_probs(self.model, batch)
+                parts = chosen.cpu().split([len(responses[i]) for i in places])
+                for i, values in zip(places, parts, strict=True):
+                    log_probs[i] = values
+        return log_probs
 
     def read(self, slot: int) -> Adapter:
         """See `Engine`."""
@@ -154,7 +150,7 @@ class TorchLearner:
             self.write(slot, adapter)
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
             for group in self._optimizers[slot].param_groups:
-                # A setting and no state: a fork may have another one.
+                # A setting, not a state.
                 group["weight_decay"] = self.config.weight_decay
 
     def _update_member(
@@ -228,23 +224,6 @@ class TorchLearner:
             figures["temperature"] = settings.temperature
         return {**figures, "updates": float(sound)}
 
-    def share(self, slot: int) -> None:
-        """Sends the first rank's factors of a member to all others."""
-        if ranks() > 1:
-            for parameter in self.bank.parameters_of(slot):
-                # Offloaded, it is on the host, from where NCCL sends nothing.
-                sent = parameter.data.to(self._device)
-                torch.distributed.broadcast(sent, src=0)
-                parameter.data.copy_(sent)
-
-    def digest(self) -> str:
-        """SHA-256 over all members' factors on this rank."""
-        total = hashlib.sha256()
-        for slot in range(self.bank.slots):
-            for parameter in self.bank.parameters_of(slot):
-                total.update(parameter.detach().cpu().numpy().tobytes())
-        return total.hexdigest()
-
     @contextmanager
     def _computing(self) -> Iterator[None]:
         """Inside, base and members are on the device."""
@@ -264,8 +243,8 @@ class TorchLearner:
         return [float(value) for value in total]
 
     def _passes(self, batches: int) -> int:
-        """How often the model runs where this rank has so many batches: each pass through a base
-        that is shared out gathers its weights from all ranks."""
+        """How often the model runs if this rank has `batches`: every rank has to join each pass
+        through a sharded base, which gathers its weights from all ranks."""
         if not self.parallel or ranks() == 1 or not self.config.shard_base:
             return batches
         most = torch.tensor(batches, device=self._device)
@@ -273,7 +252,7 @@ class TorchLearner:
         return int(most)
 
     def _checkpoints(self, tokens: int) -> bool:
-        """Whether the layers are run again for a piece of so many tokens."""
+        """Whether a piece of this many tokens recomputes its activations."""
         kept = self.config.recompute_above_tokens or 0
         return self.config.gradient_checkpointing and tokens > kept
 

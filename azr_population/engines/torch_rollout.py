@@ -13,7 +13,7 @@ from azr_population.engines.decoding import decode
 from azr_population.engines.engine import (
     NO_ADAPTER,
     Finished,
-    Ids,
+    PromptBatch,
     Rollout,
     Sampling,
     TrainingSample,
@@ -90,33 +90,26 @@ class TorchRollout(Rollout):
         self._tokens = tokens
         self._share_prefix = share_prefix
 
-    def stream(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> Iterator[list[Finished]]:
-        """See `Sampler`; the rows of a batch end together. On one machine's CPU the same call gives
-        the same bits."""
-        numbers = rows if rows is not None else range(len(prompts))
-        limits, n = sampling.limits(len(prompts)), sampling.n
-        lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
+    def stream(self, batch: PromptBatch, sampling: Sampling, seed: int) -> Iterator[list[Finished]]:
+        """See `Sampler`; rows that are decoded together end together. On one machine's CPU the same
+        call gives the same bits."""
+        limits, n = sampling.limits(len(batch.prompts)), sampling.n
+        lengths = [len(prompt) + limit for prompt, limit in zip(batch.prompts, limits, strict=True)]
         share = self._share_prefix and n > 1 and shares_prompts(self.model, self.bank)
-        for batch in slot_batches(lengths, slots, self._tokens // n, max(1, self._rows // n)):
-            longest = max(limits[row] for row in batch)
+        most = max(1, self._rows // n)
+        for rows in slot_batches(lengths, batch.slots, self._tokens // n, most):
+            part, longest = batch.select(rows), max(limits[row] for row in rows)
             groups = decode(
                 self.model,
                 self.bank,
-                [prompts[row] for row in batch],
-                [slots[row] for row in batch],
-                sampling.of_rows(batch, len(prompts)),
+                part.prompts,
+                part.slots,
+                sampling.of_rows(rows, len(batch.prompts)),
                 self.stop_ids,
-                _uniforms(seed, [numbers[row] for row in batch], n, longest),
+                _uniforms(seed, part.numbers, n, longest),
                 share,
             )
-            yield list(zip(batch, groups, strict=True))
+            yield list(zip(rows, groups, strict=True))
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`; where the bank is the learner's own, this changes nothing."""

@@ -7,7 +7,7 @@ of zeros: on a CPU vLLM's kernels take the index of "no adapter", -1, for that o
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from azr_population.engines.engine import (
     Completion,
     Finished,
     Ids,
+    PromptBatch,
     Rollout,
     Sampling,
 )
@@ -81,17 +82,11 @@ class VllmRollout(Rollout):
         self.longest = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
 
-    def stream(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> Iterator[list[Finished]]:
+    def stream(self, batch: PromptBatch, sampling: Sampling, seed: int) -> Iterator[list[Finished]]:
         """See `Sampler`. The same seed draws the same, up to rounding, which depends on the batch.
         vLLM's engine before V1 gives log-probabilities after temperature and top-p.
         Raises UserError: a prompt leaves no room for an answer."""
+        prompts, slots = batch.prompts, batch.slots
         longest = max(len(prompt) for prompt in prompts)
         if self.longest and longest >= self.longest:
             raise UserError(
@@ -102,7 +97,7 @@ class VllmRollout(Rollout):
             self.llm.reset_prefix_cache()
             self._stale_prefixes = False
         engine, limits = self.llm.llm_engine, sampling.limits(len(prompts))
-        for row, number in enumerate(rows if rows is not None else range(len(prompts))):
+        for row, number in enumerate(batch.numbers):
             parameters = versions.sampling_params(
                 n=sampling.n,
                 temperature=sampling.temperature,
@@ -118,10 +113,7 @@ class VllmRollout(Rollout):
             ended = {int(out.request_id): out.outputs for out in engine.step() if out.finished}
             if ended:
                 yield [
-                    (
-                        row,
-                        [self._completion(slots[row], prompts[row], sample) for sample in samples],
-                    )
+                    (row, [self._completion(slots[row], prompts[row], each) for each in samples])
                     for row, samples in ended.items()
                 ]
 
@@ -156,8 +148,10 @@ class VllmRollout(Rollout):
             )
 
     def close(self) -> None:
+        from vllm.distributed import cleanup_dist_env_and_memory
+
         del self.llm
-        versions.free()
+        cleanup_dist_env_and_memory()
         self._folder.cleanup()
 
     @contextmanager

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -24,11 +23,6 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
 
 _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
-
-
-def is_installed() -> bool:
-    """Whether vLLM is installed."""
-    return any(installed(name) for name in DISTRIBUTIONS)
 
 
 def version() -> tuple[int, ...]:
@@ -122,40 +116,18 @@ def sampling_params(**arguments: Any) -> Any:
     )
 
 
-def free() -> None:
-    """After the last reference to an `LLM` has gone: what its engine shares with the process."""
-    from vllm.distributed import cleanup_dist_env_and_memory
-
-    cleanup_dist_env_and_memory()
-
-
-def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) -> None:
-    """Refuses a base that vLLM does not know, and options that it does not take, before weights are
-    read: by vLLM's own configuration. Raises UserError with its reason."""
-    set_environment(on_gpu)
-    from vllm import EngineArgs
-
-    fixed = {"model": base, "dtype": dtype, "skip_tokenizer_init": True}
-    arguments = fixed | engine_arguments(on_gpu) | dict(options)
-    with _refusals(base):
-        EngineArgs(**arguments).create_engine_config()
-
-
 def make_llm(arguments: Mapping[str, Any]) -> Any:
-    """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base or the memory."""
+    """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base, an option or the
+    memory."""
     from vllm import LLM
 
     vllm_draws.install()
-    with _refusals(arguments["model"]):
-        return LLM(**arguments)
-
-
-@contextmanager
-def _refusals(base: str) -> Iterator[None]:
     try:
-        yield
+        return LLM(**arguments)
     except (ValueError, RuntimeError, TypeError, AssertionError) as error:
-        raise UserError(f"vLLM cannot serve {base}: {_reason(error)}; or {_TORCH}") from (error)
+        raise UserError(
+            f"vLLM cannot serve {arguments['model']}: {_reason(error)}; or {_TORCH}"
+        ) from error
 
 
 def _reason(error: Exception) -> str:

@@ -10,7 +10,7 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_folder import context_of
-from azr_population.engines.base_model import fingerprint, load_base, stop_ids
+from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.engine import Rollout
 from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_rollout import make_bank
@@ -134,9 +134,7 @@ def load_rollout(
     # Fresh adapters add nothing (B is zero): that is the base.
     seeds = [torch.Generator().manual_seed(0) for _ in targets]
     bank = make_bank(model, spec, seeds)
-    served = Served(
-        model, bank, stop_ids(model, tokenizer), str(base), dtype, device.startswith("cuda")
-    )
+    served = Served(model, tokenizer, bank, str(base), dtype, device)
     rollout = settings.kind.make(served, settings)
     for slot, target in enumerate(targets):
         if target in adapters:

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from azr_population.config.schema import LoggerConfig
 from azr_population.errors import UserError, first_line
@@ -24,23 +24,10 @@ INIT_SECONDS = 30.0
 """How long a run waits for W&B's server before it goes on without; W&B itself waits 90 s."""
 
 
-class Logger(Protocol):
-    """Receives the metrics of each step. An exception ends the logger, not the run.
-
-    A logger uses none of the run's random generators and writes only its own files in the run
-    directory.
-    """
-
-    def log(self, step: int, figures: Mapping[str, float]) -> None:
-        """A finished step, counted from 1; steps ascend."""
-
-    def close(self) -> None:
-        """After the last step: everything is on disk or on its way there."""
-
-
-LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Logger]] = Registry("logger.names")
-"""Name -> opens the logger of a run at a step (0 for a new run). The package that a logger of ours
-needs has its name."""
+LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Any]] = Registry("logger.names")
+"""Name -> opens the logger of a run at a step (0 for a new run): an object with `log(step,
+figures)`, for each finished step, and `close()`. It uses none of the run's random generators and
+writes only its own files in the run directory. The package that one of ours needs has its name."""
 
 
 @LOGGERS.register("tensorboard", "https://www.tensorflow.org/tensorboard")
@@ -67,15 +54,15 @@ class _Tracker:
     """A run of a tracker that counts steps itself: one run there per run here. `<run>/<name>.json`
     keeps the id over there and the last step that was logged."""
 
-    def __init__(self, name: str, settings: LoggerConfig, directory: RunDirectory) -> None:
-        self._file = directory.path / f"{name}.json"
+    name: str
+
+    def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
+        self._file = directory.path / f"{self.name}.json"
         self._state: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._file.is_file():
             self._state |= json.loads(self._file.read_text(encoding="utf-8"))
         config = directory.config()
-        population = config["population"]
-        self._seed = population.get("seed", config.get("seed"))
-        self._population = population["name"]
+        self._seed, self._population = config["seed"], config["population"]["name"]
         self._options: dict[str, Any] = {
             "project": settings.project,
             "group": self._population,  # so that seeds of an arm are one group
@@ -105,8 +92,7 @@ class _Tracker:
 class WandbLogger(_Tracker):
     """A Weights & Biases run, with its files in `<run>/wandb`."""
 
-    def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
-        super().__init__("wandb", settings, directory)
+    name = "wandb"
 
     def _open(self, directory: RunDirectory) -> Any:
         import wandb
@@ -124,8 +110,7 @@ class WandbLogger(_Tracker):
 class TrackioLogger(_Tracker):
     """A trackio run, in the database where TRACKIO_DIR says, by default in the user's cache."""
 
-    def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
-        super().__init__("trackio", settings, directory)
+    name = "trackio"
 
     def _open(self, directory: RunDirectory) -> Any:
         import trackio
@@ -139,7 +124,7 @@ class TrackioLogger(_Tracker):
 class Loggers:
     """Passes figures on. A logger that fails is reported once by `note` and not called again."""
 
-    def __init__(self, loggers: Mapping[str, Logger], note: Callable[[str], None]) -> None:
+    def __init__(self, loggers: Mapping[str, Any], note: Callable[[str], None]) -> None:
         self._loggers = dict(loggers)
         self._note = note
 
@@ -184,7 +169,7 @@ def open_loggers(
     settings: LoggerConfig, directory: RunDirectory, step: int, note: Callable[[str], None]
 ) -> Loggers:
     """Opens the loggers that `logger.names` lists, for a run that is at `step`."""
-    opened: dict[str, Logger] = {}
+    opened: dict[str, Any] = {}
     for name in dict.fromkeys(settings.names):
         try:
             opened[name] = LOGGERS.find(name)(settings, directory, step)

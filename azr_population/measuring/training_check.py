@@ -140,7 +140,7 @@ def right_answers(
     answers = [format.write_answer(task) for task in tasks]
     encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]
     responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
-    chosen, _ = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
+    chosen = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
     return [
         TrainingSample(
             Completion(slot, tuple(prompt), tuple(ids), tuple(logprobs.tolist()), True), 1.0

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method import replacement
@@ -22,10 +23,21 @@ from azr_population.method.record import flatten
 from azr_population.method.replacement import Replacement
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
-from azr_population.weights.breeding import Breeding, get_operator
+from azr_population.weights.breeding import Breeding, breed, get_operator
 
 MakeChild = Callable[[Replacement, dict[str, Any], int], Breeding]
 """(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
+
+
+def make_child(
+    engine: Any, replacement: Replacement, recipe: Mapping[str, Any], seed: int
+) -> Breeding:
+    """A `MakeChild` of an engine's members, by its `read` and `write`."""
+    parents = [engine.read(parent.slot) for parent in replacement.parents]
+    generator = torch.Generator().manual_seed(seed)
+    child, breeding = breed(parents=parents, generator=generator, **recipe)
+    engine.write(replacement.victim.slot, child)
+    return breeding
 
 
 @dataclass

@@ -9,13 +9,12 @@ Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import torch
+from functools import partial
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
 from azr_population.method.callbacks import Callback, PhaseClock, call
+from azr_population.method.evolution import make_child
 from azr_population.method.phases import (
     StepContext,
     draw_replay,
@@ -27,9 +26,7 @@ from azr_population.method.phases import (
 from azr_population.method.population import Population
 from azr_population.method.proposals import by_match
 from azr_population.method.record import StepRecords, check_budget
-from azr_population.method.replacement import Replacement
 from azr_population.method.training import advantage, update
-from azr_population.weights.breeding import Breeding, breed
 
 
 class SelfPlay:
@@ -84,16 +81,8 @@ class SelfPlay:
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
-            births = population.evolve(rows, self._make_child)
+            births = population.evolve(rows, partial(make_child, context.engine))
         records = population.record(rows, updates, generated, matches, births, practice)
         call(self.callbacks, "recorded", clock, population, rows, records)
         records.metrics |= clock.metrics()
         return records
-
-    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
-        engine = self.context.engine
-        parents = [engine.read(parent.slot) for parent in replacement.parents]
-        generator = torch.Generator().manual_seed(seed)
-        child, breeding = breed(parents=parents, generator=generator, **recipe)
-        engine.write(replacement.victim.slot, child)
-        return breeding

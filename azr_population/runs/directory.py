@@ -34,7 +34,6 @@ from azr_population.files import (
     lock,
     open_own,
     read_json,
-    read_text,
     read_yaml,
     refuse_unplain,
     write_atomically,
@@ -158,13 +157,6 @@ class RunDirectory:
             if _truncate(older, last_step):
                 os.replace(older, path)
 
-    def copy_records(self, other: RunDirectory, last_step: int) -> None:
-        """Copies another run's records up to `last_step`, in place of its own."""
-        for source in (path for record in RECORDS for path in other._files(record)):
-            if source.exists():
-                write_atomically(self.path / source.name, read_text(source))
-        self.truncate(last_step)
-
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain data. Raises UserError: there is none, or it cannot
         be read."""
@@ -179,13 +171,13 @@ class RunDirectory:
         stored = read_json(path) if path.exists() else {}
         return stored if isinstance(stored, dict) else {}
 
-    def check_base(self, weights: str, fix: str = "", named: str = "") -> None:
-        """Raises UserError if the run's base has another hash than `weights`. `fix` is the way
-        out, `named` is what the user called the run."""
+    def check_base(self, weights: str, fix: str = "") -> None:
+        """Raises UserError if the run's base has another hash than `weights`; `fix` is the way
+        out."""
         recorded = self.environment().get("base")
         if recorded and recorded != weights:
             raise UserError(
-                f"{named or self.path} was made on a base with the hash {recorded}, and this one "
+                f"{self.path} was made on a base with the hash {recorded}, and this one "
                 f"has {weights}{fix}"
             )
 

@@ -1,12 +1,14 @@
 """A tiny random Qwen2 model with grouped-query attention, and a tokenizer of single characters."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings, assemble
+from azr_population.engines.assembly import EngineSettings, assemble, check_settings
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine
 from azr_population.weights.adapter import LoraSpec
@@ -57,6 +59,17 @@ def make_engine(slots=3, generate_rows=512, chat=False, **learner):
             for factor in engine.bank.parameters_of(slot):
                 factor += 0.2 * torch.randn(factor.shape, generator=generator)
     return engine
+
+
+@pytest.fixture
+def check():
+    """Checks the settings of an engine; `learner` are fields of its `LearnerConfig`."""
+
+    def check_engine(rollout, rank=8, quantization=None, device="cpu", **learner):
+        settings = EngineSettings("", (), LoraSpec(rank, 8.0), device, quantization=quantization)
+        check_settings(replace(settings, rollout=rollout, learner=LearnerConfig(**learner)))
+
+    return check_engine
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
         for slot, shares in SHARES.items():
             numbers = shares[rank]
             rows = [row(number) for number in numbers]
-            chosen, _ = learner.log_probs(
+            chosen = learner.log_probs(
                 [prompt for prompt, _ in rows], [ids for _, ids in rows], [slot] * len(rows)
             )
             samples[slot] = [
@@ -114,7 +114,9 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
             ]
         updates = learner.update(samples, RATES)
     digests = [None] * RANKS
-    torch.distributed.all_gather_object(digests, learner.digest())
+    members = [p for slot in range(MEMBERS) for p in bank.parameters_of(slot)]
+    sums = tuple(float(p.detach().double().sum()) for p in members)
+    torch.distributed.all_gather_object(digests, sums)
     return {
         "members": [[p.detach() for p in bank.parameters_of(slot)] for slot in range(MEMBERS)],
         "updates": updates,

@@ -5,8 +5,7 @@ import torch
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import check_base_placement
+from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import load_base
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.offload import Offload
@@ -102,7 +101,8 @@ def test_it_comes_back_from_the_host_as_it_was(quantized):
     ],
     ids=["FSDP2", "tensor parallelism", "vLLM on a CPU"],
 )
-def test_what_cannot_compute_with_it_is_refused(rollout, device, shard):
-    check_base_placement(LearnerConfig(), "nf4", RolloutSettings("torch"), "cpu")
+def test_what_cannot_compute_with_it_is_refused(rollout, device, shard, check, monkeypatch):
+    monkeypatch.setattr(vllm_versions, "version", lambda: (0, 28, 0))
+    check(RolloutSettings("torch"), quantization="nf4")
     with refuses("base.quantization"):
-        check_base_placement(LearnerConfig(shard_base=shard), "nf4", rollout, device)
+        check(rollout, quantization="nf4", device=device, shard_base=shard)

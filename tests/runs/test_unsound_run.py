@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-from types import ModuleType
 
 import pytest
 import torch
@@ -29,8 +28,6 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
-
-WORKERS = "azr_population.engines.workers"
 
 
 @pytest.fixture
@@ -221,11 +218,9 @@ def spoil_checkpoint(run, part, value):
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e30])
-def test_a_checkpoint_of_values_that_no_training_leaves(run, tmp_path, capsys, value):
+def test_a_checkpoint_of_values_that_no_training_leaves(run, capsys, value):
     spoil_checkpoint(run, "adapters", value)
     assert " in adapters." in refused(capsys, "resume", run, "run.steps=3")
-    typed = [*SMALL, "run.steps=3", f"run.dir={tmp_path / 'fork'}", f"run.init_from={run}@1"]
-    assert " in adapters." in refused(capsys, "train", *typed)
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1e30])
@@ -335,30 +330,17 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
     check(*ray)  # Its nodes have memory of their own.
 
 
-@pytest.mark.parametrize("fault", ["init", "import"])
-def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch, fault):
-    """Stand-ins for both packages, of which only what starts a Ray is reached."""
-    ray = ModuleType("ray")
+def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("ray")
+    pytest.importorskip("verl")
 
     def init(**options):
         raise RuntimeError("the node was not up within 30 s\nand more")
 
-    if fault == "init":
-        group = "azr_population.engines.workers.ray_engine"
-        pytest.importorskip("ray")
-        pytest.importorskip("verl")
-        monkeypatch.setattr(f"{group}.ray.init", init)
-        words = "the node was not up within 30 s"
-    else:
-        for name in [name for name in sys.modules if name.startswith(WORKERS)]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, "ray", ray)  # has nothing to import from
-        monkeypatch.setitem(sys.modules, "ray.exceptions", None)
-        words = "engine=ray"
-    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: "1")
+    monkeypatch.setattr("azr_population.engines.workers.ray_engine.ray.init", init)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     typed = [*SMALL, "engine=ray", "run.steps=1", f"run.dir={tmp_path / 'run'}"]
-    assert words in refused(capsys, "train", *typed)
+    assert "the node was not up within 30 s" in refused(capsys, "train", *typed)
 
 
 @pytest.mark.parametrize("slot", [0, 1], ids=["teacher", "student"])

@@ -39,7 +39,7 @@ class Pair:
     def difference(self, groups):
         """The largest difference of the sampler's log-probabilities from the learner's, in nats."""
         rows = [row for group in groups for row in group]
-        ours, _ = self.learner.log_probs(
+        ours = self.learner.log_probs(
             [row.prompt_ids for row in rows],
             [row.token_ids for row in rows],
             [row.slot for row in rows],

@@ -1,4 +1,4 @@
-"""What vLLM cannot do ends in one line with its reason, before weights are read where it can."""
+"""What vLLM cannot do ends in one line with its reason."""
 
 import json
 
@@ -6,16 +6,20 @@ import pytest
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.rollouts import RolloutSettings, VllmKind
 from azr_population.weights.adapter import Adapter, Factors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
+def rollout(base, options):
+    from azr_population.engines.vllm_rollout import VllmRollout
+
+    return VllmRollout(base, 1, 8, frozenset(), dtype="float32", on_gpu=False, options=options)
+
+
 def test_an_option_that_vllm_does_not_take_is_named():
-    settings = RolloutSettings("vllm", vllm={"max_num_sequences": 4})
     with refuses("rollout=torch"):
-        VllmKind().check_base(str(nano_base_path()), "float32", "cpu", settings)
+        rollout(nano_base_path(), {"max_num_sequences": 4})
 
 
 def test_a_module_that_vllm_does_not_adapt_is_named(pair):
@@ -27,11 +31,8 @@ def test_a_module_that_vllm_does_not_adapt_is_named(pair):
 
 
 def test_a_context_that_the_caches_memory_cannot_hold_is_refused(tmp_path):
-    from azr_population.engines.vllm_rollout import VllmRollout
-
     nano = json.loads((nano_base_path() / "config.json").read_text())
     longer = nano | {"max_position_embeddings": 1_000_000}
     (tmp_path / "config.json").write_text(json.dumps(longer))
-    options = {"load_format": "dummy"}
     with refuses("rollout=torch"):
-        VllmRollout(tmp_path, 1, 8, frozenset(), dtype="float32", on_gpu=False, options=options)
+        rollout(tmp_path, {"load_format": "dummy"})

@@ -9,7 +9,8 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 
-from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
+from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 
 PATIENCE = 10.0
@@ -18,20 +19,14 @@ forever."""
 
 
 def start_workers(
-    settings: WorkerSettings,
+    settings: EngineSettings,
     on_nodes: Sequence[int],
     worker_class: type[EngineWorker] = EngineWorker,
     driver_cpus: int = 0,
 ) -> Any:
     """veRL's group of `on_nodes` workers per node; Ray counts `driver_cpus` for the trainer. Raises
     UserError: Ray has not the CPUs or GPUs for so many workers."""
-    together, on_gpus = settings.rollout.together, settings.device == "cuda"
-    if together > 1 and (not on_gpus or sum(on_nodes) % together):
-        raise UserError(
-            f"vLLM's tensor_parallel_size={together} takes GPUs in groups of {together}, and there "
-            f"are {sum(on_nodes)} workers on {settings.device}; leave it out, or give what divides "
-            "them"
-        )
+    on_gpus = settings.device == "cuda"
     check_room(on_gpus, on_nodes, driver_cpus)
     pool = RayResourcePool(
         process_on_nodes=list(on_nodes),
@@ -45,23 +40,20 @@ def start_workers(
 
 
 def check_room(on_gpus: bool, on_nodes: Sequence[int], driver_cpus: int) -> None:
-    """Refuses workers that Ray would wait for forever, with a `UserError`."""
+    """Refuses workers that Ray would wait for forever, with a `UserError`; `on_nodes` are equal."""
     kinds = ("CPU", "GPU") if on_gpus else ("CPU",)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     room = sorted((int(min(node.get(kind, 0) for kind in kinds)) for node in nodes), reverse=True)
-    free, cpus = list(room), sum(node.get("CPU", 0) for node in nodes)
-    for count in sorted(on_nodes, reverse=True):
-        # The fullest node that still takes them.
-        fitting = min((left for left in free if left >= count), default=None)
-        if fitting is None or sum(on_nodes) + driver_cpus > cpus:
-            trainer = " and the trainer's CPU" if driver_cpus else ""
-            raise UserError(
-                f"{' + '.join(map(str, on_nodes))} workers, each with a {' and a '.join(kinds)},"
-                f"{trainer} do not fit Ray's nodes, which have room for "
-                f"{', '.join(map(str, room))}; start fewer workers (engine.workers; inside AZR "
-                "trainer.n_gpus_per_node and trainer.nnodes), or give Ray more"
-            )
-        free[free.index(fitting)] -= count
+    fitting = sum(free // on_nodes[0] for free in room)
+    cpus = sum(node.get("CPU", 0) for node in nodes)
+    if fitting < len(on_nodes) or sum(on_nodes) + driver_cpus > cpus:
+        trainer = " and the trainer's CPU" if driver_cpus else ""
+        raise UserError(
+            f"{' + '.join(map(str, on_nodes))} workers, each with a {' and a '.join(kinds)},"
+            f"{trainer} do not fit Ray's nodes, which have room for {', '.join(map(str, room))}; "
+            "start fewer workers (engine.workers; inside AZR trainer.n_gpus_per_node and "
+            "trainer.nnodes), or give Ray more"
+        )
 
 
 @contextmanager

@@ -11,11 +11,14 @@ from typing import Any
 import ray
 from torch import Tensor
 
+from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.engine import (
     Engine,
     Finished,
     Hyperparameters,
     Ids,
+    PromptBatch,
+    Samples,
     Sampling,
     TrainingSample,
     Updates,
@@ -23,63 +26,48 @@ from azr_population.engines.engine import (
 from azr_population.engines.micro_batches import length, partition_rows, pieces
 from azr_population.engines.torch_learner import piece_tokens
 from azr_population.engines.workers.placement import start_workers, watched
-from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
+from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
 
 
 class RayEngine(Engine):
-    """An `Engine` whose rows are computed by the ranks of veRL's worker group `workers`.
+    """An `Engine` whose rows are computed by new workers (see `start_workers`) under veRL.
 
     What a row draws depends on its number and not on its rank, and gradients are summed, so that
     the number of ranks changes nothing but the rounding. `way_on` is what the user can do after a
-    worker's death.
+    worker's death, `places` is where each rank runs.
     """
 
-    def __init__(self, workers: Any, settings: WorkerSettings, way_on: str = "") -> None:
-        self.workers = workers
-        self.way_on = way_on
-        self._together = settings.rollout.together
-        self._micro_batch_tokens = settings.learner.most_tokens
-        self._shares_prompts: bool | None = None
-        """Whether workers' updates share prompts; asked before the first."""
-
-    @classmethod
-    def start(
-        cls,
-        settings: WorkerSettings,
+    def __init__(
+        self,
+        settings: EngineSettings,
         on_nodes: Sequence[int],
         worker_class: type[EngineWorker] = EngineWorker,
         driver_cpus: int = 0,
-    ) -> tuple[RayEngine, list[str]]:
-        """An engine on new workers, for which see `start_workers`, and where each rank runs."""
-        workers = start_workers(settings, on_nodes, worker_class, driver_cpus)
-        way_on = "it was loading the base: see that node's memory, and what Ray says above"
-        engine = cls(workers, settings, way_on)
-        return engine, engine.call("init_model")
+    ) -> None:
+        self.workers = start_workers(settings, on_nodes, worker_class, driver_cpus)
+        self.way_on = "it was loading the base: see that node's memory, and what Ray says above"
+        self._together = settings.rollout.together
+        self._micro_batch_tokens = settings.learner.most_tokens
+        places, shares_prompts = zip(*self.call("init_model"), strict=True)
+        self.places: Sequence[str] = places
+        self._shares_prompts: bool = shares_prompts[0]
 
     def stream(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
+        self, batch: PromptBatch, sampling: Sampling, seed: int
     ) -> Iterator[Sequence[Finished]]:
         """See `Sampler`. `together` ranks sample the same rows (tensor parallelism)."""
+        prompts = batch.prompts
         if not prompts:
             return
-        numbers = range(len(prompts)) if rows is None else rows
-        shares = self._split([len(prompt) for prompt in prompts], slots, prompts, self._together)
+        lengths = [len(prompt) for prompt in prompts]
+        shares = self._split(lengths, batch.slots, prompts, self._together)
         streams: dict[Any, list[int] | None] = {}
         for rank, worker in enumerate(self.workers.workers):
             share = shares[rank // self._together]
             stream = worker.stream.options(num_returns="streaming").remote(
-                [prompts[row] for row in share],
-                [slots[row] for row in share],
-                sampling.of_rows(share, len(prompts)),
-                seed,
-                [numbers[row] for row in share],
+                batch.select(share), sampling.of_rows(share, len(prompts)), seed
             )
             streams[stream] = share if rank % self._together == 0 else None
         with watched(self.workers, self.way_on):
@@ -93,16 +81,10 @@ class RayEngine(Engine):
                 if first := streams[ready]:
                     yield [(first[row], completions) for row, completions in finished]
 
-    def update(
-        self,
-        samples: Mapping[int, Sequence[TrainingSample]],
-        hyperparameters: Mapping[int, Hyperparameters],
-    ) -> Updates:
+    def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
         """See `Engine`; each member's rows are split in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
         shares: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
-        if self._shares_prompts is None:
-            self._shares_prompts = bool(self.call("shares_prompts")[0])
         for slot, rows in samples.items():
             limit = piece_tokens(sum(map(length, rows)), self._micro_batch_tokens)
             for share in shares:
@@ -110,12 +92,12 @@ class RayEngine(Engine):
             for number, piece in enumerate(pieces(rows, limit, self._shares_prompts)):
                 shares[number % self._ranks][slot] += chain.from_iterable(piece)
         parts = [{"samples": share, "hyperparameters": dict(hyperparameters)} for share in shares]
-        updates: Updates = self.call("update_rows", parts)[0]
+        updates: Updates = self._call_each("update", parts)[0]
         return updates
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    ) -> list[Tensor]:
         lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
         shares = self._split(lengths, slots, prompts, 1)
         columns = {"prompts": prompts, "responses": responses, "slots": slots}
@@ -123,25 +105,22 @@ class RayEngine(Engine):
             {name: [column[row] for row in share] for name, column in columns.items()}
             for share in shares
         ]
-        both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        for share, answer in zip(shares, self.call("log_prob_rows", parts), strict=True):
-            for into, values in zip(both, answer, strict=True):
-                into.update(zip(share, values, strict=True))
-        chosen, entropies = ([into[row] for row in range(len(prompts))] for into in both)
-        return chosen, entropies
+        by_row: dict[int, Tensor] = {}
+        for share, values in zip(shares, self._call_each("log_probs", parts), strict=True):
+            by_row |= zip(share, values, strict=True)
+        return [by_row[row] for row in range(len(prompts))]
 
     def read(self, slot: int) -> Adapter:
-        """See `Engine`; on the CPU."""
-        return self.call("read_member", slot)[0]
+        return self.call("call_first", "read", slot)[0]
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        self.call("write_member", slot, adapter)
+        self.call("call_all", "write", slot, adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.call("state_dict")[0]
+        return self.call("call_first", "state_dict")[0]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.call("load_state_dict", state)
+        self.call("call_all", "load_state_dict", state)
 
     @property
     def _ranks(self) -> int:
@@ -154,6 +133,9 @@ class RayEngine(Engine):
         ranks = self._ranks // together
         return partition_rows(lengths, slots, ranks, [tuple(prompt) for prompt in prompts])
 
+    def _call_each(self, method: str, parts: Sequence[dict[str, Any]]) -> list[Any]:
+        return self.call("call_each", [(method, part) for part in parts])
+
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """What the worker's method returns on each rank."""
         with watched(self.workers, self.way_on):
@@ -163,7 +145,7 @@ class RayEngine(Engine):
 
 
 @contextmanager
-def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
+def ray_engine(settings: EngineSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
     """An engine of so many workers, which end with the block; so does a Ray that was started here.
     Raises UserError: there is no such cluster, or it has no room."""
     address = os.environ.get("RAY_ADDRESS")
@@ -179,7 +161,7 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
         what = f"RAY_ADDRESS={address} cannot be joined" if address else "Ray does not start here"
         raise UserError(f"{what}: {first_line(error)}") from error
     try:
-        engine, _ = RayEngine.start(settings, [workers])
+        engine = RayEngine(settings, [workers])
         engine.way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
         yield engine
     finally:

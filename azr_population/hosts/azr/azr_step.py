@@ -10,14 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from azr_population.engines.engine import Generated
-from azr_population.hosts.azr.batches import completions
+from azr_population.hosts.azr.batches import COMPLETION
 from azr_population.method.callbacks import Callback, PhaseClock, call
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
@@ -75,18 +74,14 @@ class Step:
         phase, _, kind = problem_type.partition("_")
         mask = batch.batch["response_mask"]
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
-        written = completions(batch)
-        # The judge has seen this batch last; its rows get what is known only now.
+        written = batch.non_tensor_batch[COMPLETION]
+        # The judge has seen this batch last.
         judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
-        owners: Sequence[Proposal | Attempt | None]
-        owners = judged[-len(written) :] or [None] * len(written)
+        columns = zip(written, rewards.tolist(), judged[-len(written) :], strict=True)
         rows = [
             ScoredCompletion(completion.slot, PHASES[phase], kind, completion, reward, owner)
-            for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
+            for completion, reward, owner in columns
         ]
-        for row in rows:
-            if row.of is not None:
-                row.of.completion = replace(row.of.completion, logprobs=row.completion.logprobs)
         values = advantages(rows, self.population.config, by_token=True)
         worth = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = worth.unsqueeze(1) * mask

@@ -16,12 +16,10 @@ class PopulationWorker(EngineWorker):
     """All members on one rank."""
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def save_checkpoint(self, folder: str, step: int, plain: dict[str, Any]) -> str | None:
+    def save_checkpoint(self, folder: str, step: int, plain: dict[str, Any]) -> None:
         """The first rank writes `folder/step_<step>`: factors, optimizer states and `plain`."""
-        if self.rank != 0:
-            return None
-        state = self.engine.state_dict()
-        return str(save_checkpoint(Path(folder), step, state, plain, keep=1))
+        if self.rank == 0:
+            save_checkpoint(Path(folder), step, self.engine.state_dict(), plain, keep=1)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def load_checkpoint(self, folder: str, step: int) -> None:

@@ -18,11 +18,17 @@ from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_base_placement, check_rollout, lora_of
-from azr_population.engines.base_folder import base_folder, context_of, meta_model, read_config
-from azr_population.errors import UserError, first_line
+from azr_population.engines.assembly import check_settings, lora_of
+from azr_population.engines.base_folder import (
+    base_folder,
+    context_of,
+    loading,
+    meta_model,
+    read_config,
+)
+from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides
-from azr_population.hosts.azr.settings import DOMAIN, rollout_settings, run_device
+from azr_population.hosts.azr.settings import DOMAIN, engine_settings, run_device
 from azr_population.weights.bank import target_layers
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -43,11 +49,8 @@ def check_host(main: ModuleType) -> None:
 
 
 def check_config(config: Any, settings: PopulationSettings) -> None:
-    """Refuses what AZR can do and a population cannot, and budgets that do not come out even.
-
-    Raises:
-        UserError: naming the key, its value and the way out.
-    """
+    """Refuses what AZR can do and a population cannot, and budgets that do not come out even, with
+    a `UserError`."""
     overrides.refuse(config)
     types = list(find_domain(DOMAIN).types)
     for problem_type in config.azr.problem_types:
@@ -56,20 +59,14 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
                 f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
-    check_rollout(rollout_settings(config, settings).name, settings.lora.rank)
     check_parallel(config, settings)
-    rows = agent_rows(config, settings)
-    _check_matches(settings, rows)
-    _check_seeds(config, rows)
+    _check_matches(settings, agent_rows(config, settings))
 
 
 def agent_rows(config: Any, settings: PopulationSettings) -> int:
     """Rows per problem type that the single agent proposes, and solves; a teacher proposes (and a
-    student solves) twice as many, which makes the rows per member equal in all arms.
-
-    Raises:
-        UserError: `population.batch_size` cannot be split evenly over problem types and halves.
-    """
+    student solves) twice as many, which makes the rows per member equal in all arms. Raises
+    UserError: `population.batch_size` cannot be split evenly over problem types and halves."""
     if settings.batch_size is None:
         return int(config.data.train_batch_size)
     parts = 2 * len(config.azr.problem_types)
@@ -84,21 +81,14 @@ def agent_rows(config: Any, settings: PopulationSettings) -> int:
 
 
 def check_base(config: Any, settings: PopulationSettings) -> None:
-    """Refuses a local base without the layers that the adapters are to sit on, and rows that are
-    longer than its context.
-
-    Builds the base without weights. A hub name that is not downloaded yet is left to the workers.
-
-    Raises:
-        UserError: no such layers, too long rows, or a folder that holds no causal LM.
-    """
+    """Refuses, with a `UserError`, a local folder that holds no causal LM or one without the layers
+    that the adapters are to sit on, and rows that are longer than its context. A base on the Hub is
+    left to the workers."""
     folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
     if not folder.is_dir():
         return
-    try:
+    with loading(folder, BASE):
         model = meta_model(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{BASE}={folder} is not a causal LM: {first_line(error)}") from error
     # Raises where there are none, with the names that there are.
     target_layers(model, lora_of(settings.lora))
     prompt, response = config.data.max_prompt_length, config.data.max_response_length
@@ -127,44 +117,18 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
 
 
 def check_parallel(config: Any, settings: PopulationSettings) -> None:
-    """GPUs that share a vLLM are of one node; a shared base needs such a sampler."""
-    sampler = rollout_settings(config, settings)
-    check_base_placement(settings, settings.quantization, sampler, run_device(config))
-    gpus = config.trainer.n_gpus_per_node
-    if gpus % sampler.together:
+    """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
+    engine = engine_settings(config, settings)
+    check_settings(engine)
+    gpus, together = config.trainer.n_gpus_per_node, engine.rollout.together
+    if gpus % together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-        fitting = max(n for n in range(1, sampler.together) if gpus % n == 0)
+        fitting = max(n for n in range(1, together) if gpus % n == 0)
         raise UserError(
-            f"{key}={sampler.together} does not divide the {gpus} GPUs of a node that hold the "
+            f"{key}={together} does not divide the {gpus} GPUs of a node that hold the "
             f"same members; set {key}={fitting}",
             key=key,
         )
-
-
-def _check_seeds(config: Any, rows: int) -> None:
-    """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
-    needed = rows * config.azr.data_selection_strategy.update_iteration
-    types_by_key = {
-        "azr.seed_dataset": ("code_i", "code_o"),
-        "azr.error_seed_dataset": ("code_e",),
-        "azr.code_f_seed_dataset": ("code_f",),
-    }
-    for key, problem_types in types_by_key.items():
-        path = OmegaConf.select(config, key)
-        if path is None or not set(problem_types) & set(config.azr.problem_types):
-            continue
-        try:
-            with open(path, encoding="utf-8") as file:
-                lines = sum(1 for line in file if line.strip())
-        except OSError as error:
-            raise UserError(f"{key}={path} cannot be read: {error.strerror}", key=key) from error
-        if lines < needed:
-            raise UserError(
-                f"{key}={path} holds {lines} tasks, and {needed} different ones are drawn for a "
-                "step; lower data.train_batch_size (or population.batch_size), or give more seed "
-                "tasks",
-                key=key,
-            )
 
 
 def missing(config: Any) -> Iterator[str]:
@@ -227,7 +191,5 @@ def config_of_base(path: str) -> Any:
     """The transformers configuration of a base, from its folder or the Hub. Raises UserError: there
     is none."""
     folder = base_folder(path, weights=False, key=BASE)
-    try:
+    with loading(path, BASE):
         return read_config(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{BASE}={path} is not a causal LM: {first_line(error)}") from error

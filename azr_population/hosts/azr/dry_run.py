@@ -11,7 +11,6 @@ from typing import Any
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
-from azr_population.engines.assembly import importance_sampling_cap
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.optimizers import moments
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
@@ -86,7 +85,7 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     )
     settings_of = population.hyperparameters()
     each = {f"{member.role}s": settings_of[member.slot].lr for member in roster}
-    cap = importance_sampling_cap(engine_settings(config, settings, "cuda"))
+    cap = engine_settings(config, settings, "cuda").importance_sampling_cap
     optimizer, _ = moments(settings.optimizer)
     listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
     yield (

@@ -27,7 +27,7 @@ Call = Callable[[Any], object]
 
 
 class StepExecutor:
-    """Stands in the place of AZR's `executor` while a step is judged.
+    """Replaces AZR's `executor` while a step is judged.
 
     AZR assumes deterministic programs and caches by answer, so the same program runs once.
     `checked` counts the programs that it was asked to check, `missed` those that it ran for AZR

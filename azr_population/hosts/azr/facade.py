@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
 from verl import DataProto
 
 from azr_population.domains.code.task_types import CODE_E, TaskType
 from azr_population.engines.engine import (
     Completion,
     GeneratedCounts,
+    PromptBatch,
     Sampling,
     TrainingSample,
     Updates,
@@ -28,14 +29,14 @@ from azr_population.engines.engine import (
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
 from azr_population.hosts.azr.batches import (
-    PromptBatch,
-    completions,
+    COMPLETION,
     padded_right,
     prompt_rows,
     with_responses,
 )
 from azr_population.method.population import Population
 from azr_population.runs.checkpoint import load_latest
+from azr_population.runs.records import by_number
 
 FOLDER = "population"
 """The population's part of AZR's checkpoints, in its own `global_step_<n>/actor`."""
@@ -46,9 +47,6 @@ TYPES = (*TaskType, CODE_E)
 ROWS = 2**24
 """Row numbers that each of them has, so that a row draws the same in whatever call it is."""
 
-SAMPLED = "sampled_log_probs"
-"""Beside veRL's tensors: the sampler's log-probabilities [rows, R]."""
-
 
 class PopulationGroup:
     """All members behind the interface of veRL's actor-rollout worker group.
@@ -56,7 +54,8 @@ class PopulationGroup:
     `world_size` is 1 for AZR, because the engine splits and balances rows. `pad_id` fills up
     responses. AZR's last call in a step is `update_actor`; behind it `after_update` plays the rest
     of the step and its result becomes AZR's metrics. `default` is the slot that writes rows that
-    are not routed.
+    are not routed, `ahead` has the batches that have been generated and not yet handed out,
+    `generated` counts what has been handed out in this step.
     """
 
     world_size = 1
@@ -77,29 +76,25 @@ class PopulationGroup:
         self._max_new_tokens = max_new_tokens
         self._validation_temperature = validation_temperature
         self._after_update = after_update
-        self._route: tuple[str, list[int]] | None = None
+        self._routed: str | None = None
         self._saved_at(0)
         self.begin_step(0)
 
     def begin_step(self, step: int) -> None:
         """From here on the random streams of generation are those of `step`."""
         self._step, self._calls = step, 0
-        self._ahead: dict[str, tuple[PromptBatch, list[Completion]]] = {}
-        self._generated = GeneratedCounts()
+        self.ahead: dict[str, tuple[PromptBatch, list[Completion]]] = {}
+        self.generated = GeneratedCounts()
 
     @contextmanager
-    def routed(self, slots: Sequence[int], name: str) -> Iterator[PopulationGroup]:
-        """Inside, `generate_sequences` hands out the batch `name`, which `prefetch` has generated;
-        its row i is by the member in slot `slots[i]`."""
-        before, self._route = self._route, (name, [int(slot) for slot in slots])
+    def routed(self, name: str) -> Iterator[PopulationGroup]:
+        """Inside, `generate_sequences` hands out the batch `name`, which `prefetch` has
+        generated."""
+        before, self._routed = self._routed, name
         try:
             yield self
         finally:
-            self._route = before
-
-    def has(self, name: str) -> bool:
-        """Whether the batch has been generated and not yet handed out."""
-        return name in self._ahead
+            self._routed = before
 
     def prefetch(
         self,
@@ -123,36 +118,29 @@ class PopulationGroup:
             written[rows[place]] = completion
             on_finished(*rows[place], completion)
         for name, batch in batches.items():
-            self._ahead[name] = batch, [written[name, row] for row in range(len(batch.prompts))]
-        return {name: self._ahead[name][1] for name in batches}
-
-    def take_generated(self) -> GeneratedCounts:
-        """What the routed calls of this step have generated so far, by slot."""
-        return self._generated
+            self.ahead[name] = batch, [written[name, row] for row in range(len(batch.prompts))]
+        return {name: self.ahead[name][1] for name in batches}
 
     def generate_sequences(self, prompts: DataProto) -> DataProto:
         """veRL's method: `input_ids`, `attention_mask`, `position_ids` in, responses added."""
-        given = prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
-        if self._route is None:  # AZR's validation
+        given = prompt_rows(prompts.batch)
+        if self._routed is None:  # AZR's validation
             batch = PromptBatch(given, [self.default] * len(given), range(len(given)))
             by_row = dict(self._generate(batch, self._sampling(prompts.meta_info), named=False))
-            written = [by_row[row] for row in range(len(given))]
-        else:
-            name, slots = self._route
-            batch, written = self._ahead.pop(name)
-            if (batch.prompts, batch.slots) != (given, slots):
-                raise RuntimeError(f"AZR brings other prompts of {name} than were generated")
-            for slot, completion in zip(slots, written, strict=True):
-                self._generated.add(slot, completion)
-        return DataProto.from_dict(tensors=self.tensors(prompts, written))
+            return self.output(prompts, [by_row[row] for row in range(len(given))])
+        batch, written = self.ahead.pop(self._routed)
+        if batch.prompts != given:
+            raise RuntimeError(f"AZR brings other prompts of {self._routed} than were generated")
+        for completion in written:
+            self.generated.add(completion.slot, completion)
+        return self.output(prompts, written)
 
-    def tensors(self, prompts: DataProto, written: Sequence[Completion]) -> dict[str, Tensor]:
-        """veRL's tensors of rows that have been generated."""
-        width = self._max_new_tokens
+    def output(self, prompts: DataProto, written: Sequence[Completion]) -> DataProto:
+        """The batch of prompts with what has been generated for them."""
         responses = [completion.token_ids for completion in written]
-        tensors = with_responses(prompts.batch, responses, width, self._pad_id)
-        logprobs = [torch.tensor(completion.logprobs[:width]) for completion in written]
-        return {**tensors, SAMPLED: padded_right(logprobs, width)}
+        tensors = with_responses(prompts.batch, responses, self._max_new_tokens, self._pad_id)
+        others = {**prompts.non_tensor_batch, COMPLETION: np.array(written, dtype=object)}
+        return DataProto.from_dict(tensors=tensors, non_tensors=others)
 
     def compute_log_prob(self, batch: DataProto) -> DataProto:
         """veRL's method: `old_log_probs` and `entropys` [rows, R].
@@ -160,11 +148,10 @@ class PopulationGroup:
         The log-probabilities are the sampler's, as in a local run; an update corrects them by
         importance weights and has its own entropies. Here they are unknown, so NaN.
         """
-        sampled = batch.batch[SAMPLED]
-        tensors = {
-            "old_log_probs": sampled.clone(),
-            "entropys": torch.full_like(sampled, torch.nan),
-        }
+        written = batch.non_tensor_batch[COMPLETION]
+        logprobs = [torch.tensor(completion.logprobs) for completion in written]
+        sampled = padded_right(logprobs, self._max_new_tokens)
+        tensors = {"old_log_probs": sampled, "entropys": torch.full_like(sampled, torch.nan)}
         return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
 
     def update_actor(self, batch: DataProto) -> DataProto:
@@ -173,7 +160,8 @@ class PopulationGroup:
         hyperparameters = self._population.hyperparameters()
         samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(hyperparameters)}
         advantages = batch.batch["advantages"][:, 0].tolist()  # one value a row, as gamma is 1
-        for completion, advantage in zip(completions(batch), advantages, strict=True):
+        written = batch.non_tensor_batch[COMPLETION]
+        for completion, advantage in zip(written, advantages, strict=True):
             if completion.token_ids:
                 samples[completion.slot].append(TrainingSample(completion, advantage))
         learn = any(samples.values())
@@ -212,8 +200,7 @@ class PopulationGroup:
         self._calls += 1
         stream = "generate" if named else f"generate {self._calls}"
         seed = self._population.streams.integer(stream, self._step) >> 1
-        parts = self.engine.stream(batch.prompts, batch.slots, sampling, seed, batch.numbers)
-        for finished in parts:
+        for finished in self.engine.stream(batch, sampling, seed):
             for row, (completion,) in finished:
                 yield row, completion
 
@@ -250,10 +237,8 @@ def _members_folder(local_path: str) -> Path:
 def _remove_old(local_path: Path, keep: int) -> None:
     """Removes the population's part of all but the newest `keep` of AZR's checkpoints."""
     root = local_path.absolute().parent.parent
-    checkpoints = sorted(
-        (int(path.name.rpartition("_")[2]), path)
-        for path in root.glob("global_step_*")
-        if path.name.rpartition("_")[2].isdigit() and (path / "actor" / FOLDER).is_dir()
+    held = sorted(
+        root.glob(f"global_step_*/actor/{FOLDER}"), key=lambda path: by_number(path.parts[-3])
     )
-    for _, path in checkpoints[:-keep]:
-        shutil.rmtree(path / "actor" / FOLDER)
+    for path in held[:-keep]:
+        shutil.rmtree(path)

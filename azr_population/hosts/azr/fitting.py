@@ -24,7 +24,7 @@ from azr_population.engines.memory import (
 from azr_population.engines.throughput import DEVICES, Device, device_of, gpu_bytes
 from azr_population.errors import UserError
 from azr_population.hosts.azr.checks import config_of_base
-from azr_population.hosts.azr.settings import engine_settings, learner_config, run_device
+from azr_population.hosts.azr.settings import engine_settings, run_device
 
 _DRIVER = 0.993
 """What torch sees of the memory that nvidia-smi tells."""
@@ -71,15 +71,6 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
     except (OSError, ValueError, subprocess.SubprocessError):
         return Machine(gpus, Device(), gpu_bytes(Device()), False)
     return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
-
-
-def load_of(
-    config: Any, settings: PopulationSettings, architecture: Architecture, gpus: int
-) -> Load:
-    """What each GPU holds and computes."""
-    prompt, response = config.data.max_prompt_length, config.data.max_response_length
-    engine = engine_settings(config, settings, "cuda")
-    return Load.of(architecture, engine, int(prompt), int(response), ranks=max(1, gpus))
 
 
 def vary(load: Load, fields: Sequence[str]) -> Iterator[Load]:
@@ -154,10 +145,10 @@ def plan_memory(
     """The load with what is left to us, and why it does not fit, with the way out: the base is
     shared out, or the learner offloaded, where only that makes it fit, and as many tokens keep
     their activations as fit then."""
-    total = machine.bytes_each
-    load = load_of(config, settings, architecture, machine.gpus)
-    learner = learner_config(config, settings)
-    ours = {"shard": learner.shard_base, "offload": learner.offload}
+    total, engine = machine.bytes_each, engine_settings(config, settings, "cuda")
+    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
+    load = Load.of(architecture, engine, prompt, response, ranks=max(1, machine.gpus))
+    ours = {"shard": engine.learner.shard_base, "offload": engine.learner.offload}
     if load.vllm:
         load = find_fit(load, total, [k for k, given in ours.items() if given is None]) or load
     if lacking := check_memory(load, total):
@@ -168,16 +159,13 @@ def plan_memory(
 
 
 def check_gpus(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs. Sets what `plan_memory` has decided.
-
-    Raises:
-        UserError: what does not fit, and the setting that mends it.
-    """
+    """The sums of a real start, on GPUs. Sets what `plan_memory` has decided. Raises UserError:
+    what does not fit, and the setting that mends it."""
     if run_device(config) != "cuda":
         return
     architecture = Architecture.of(config_of_base(config.actor_rollout_ref.model.path))
     machine = machine_of(config, settings)
-    chosen: dict[str, Any] = {"offload": learner_config(config, settings).offload}
+    chosen: dict[str, Any] = {"offload": engine_settings(config, settings).learner.offload}
     if architecture is not None and machine.known:
         load, refused = plan_memory(config, settings, architecture, machine)
         if refused:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import CODE_E, ParsedProposal, Task, TaskType
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.hosts.azr.azr_step import Step
-from azr_population.hosts.azr.batches import PromptBatch, completions, prompt_rows
+from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
 from azr_population.method.proposals import Attempt, Proposal
@@ -51,48 +51,40 @@ class Reading:
         """The places of the valid proposals."""
         return [index for index, data in enumerate(self.data_dicts) if data["code_validity"]]
 
-    @property
-    def students(self) -> list[int]:
-        """The slots of those who attempt the valid proposals."""
-        return [self.rows[index].match.student.slot for index in self.valid] * self.samples
-
     def batch(self, prompts: Sequence[Sequence[int]]) -> PromptBatch:
         """The attempts to come at the valid proposals, whose `prompts` these are. An attempt draws
         by its proposal's place, whatever becomes of the others."""
         starts = range(0, self.samples * len(self.rows), len(self.rows))
         numbers = [start + index for start in starts for index in self.valid]
-        return PromptBatch([*prompts] * self.samples, self.students, numbers)
+        students = [self.rows[index].match.student.slot for index in self.valid]
+        return PromptBatch([*prompts] * self.samples, students * self.samples, numbers)
 
 
 class PromptsCollected(Exception):
-    """In the place of the workers, where only AZR's prompts are wanted: raised when it asks."""
+    """Replaces the workers to collect AZR's prompts: it is raised when AZR asks for completions."""
 
     world_size = 1
     prompts: list[list[int]]
 
     def generate_sequences(self, prompts: Any) -> Any:
         """veRL's method."""
-        ids, mask = prompts.batch["input_ids"], prompts.batch["attention_mask"]
-        self.prompts = prompt_rows(ids, mask)
+        self.prompts = prompt_rows(prompts.batch)
         raise self
 
 
 class Judge:
-    """Stands in the place of AZR's reward manager; prompts, parsing and scores stay its own.
+    """Replaces AZR's reward manager, whose prompts, parsing and scores it uses.
 
-    What it learns goes to the `step`: the proposals as rows, the attempts at AZR's own tasks as
-    practice. A valid proposal is worth what the population says; to what is above 0 AZR adds its
-    other rewards. `banned_words` are what AZR's trainer hands its manager.
+    It adds the proposals to `step.rows` and the attempts at AZR's own tasks to `step.practice`. A
+    valid proposal gets the population's reward; AZR adds its other rewards if that is above 0.
+    `banned_words` are those that AZR's trainer gives its manager. `expected` are the batches of
+    proposals (veRL's DataProto, by name) that have been generated and that AZR brings later.
     """
 
     executor: StepExecutor
 
     def __init__(
-        self,
-        reward_fn: Any,
-        step: Step,
-        group: PopulationGroup,
-        banned_words: Sequence[str] = (),
+        self, reward_fn: Any, step: Step, group: PopulationGroup, banned_words: Sequence[str] = ()
     ) -> None:
         self._step = step
         self._group = group
@@ -100,21 +92,14 @@ class Judge:
         wrapped = isinstance(reward_fn, functools.partial)
         self._arguments: dict[str, Any] = dict(reward_fn.keywords) if wrapped else {}
         self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
-        self._estimate = self._manager._get_problem_generator_rewards_and_valid_programs
-        self._data_dict = self._manager._get_data_dict
         self._banned_words = list(banned_words)
-        self._batches: dict[str, Any] = {}
+        self.expected: dict[str, Any] = {}
         self._readings: dict[str, Reading] = {}
 
     def begin_step(self, executor: Any) -> None:
         """Forgets the last step; programs run on AZR's `executor` from here on."""
         self._readings = {}
         self.executor = StepExecutor(executor)
-
-    def expect(self, batches: Mapping[str, Any]) -> None:
-        """Batches of proposals (veRL's DataProto, by name) that have been generated, and that AZR
-        will bring to be judged, in this order."""
-        self._batches = dict(batches)
 
     def run_ahead(self, name: str, data: Any) -> None:
         """Starts the programs in rows of a batch, which have just been written."""
@@ -142,11 +127,11 @@ class Judge:
         return result
 
     def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
-        """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
-        name is asked for, which then stands in the `tensor` [rows, R]."""
+        """The attempts at AZR's own tasks. Their rewards are AZR's, unless the configuration names
+        another reward, which is then written into `tensor` [rows, R]."""
         config, practice = self._step.population.config, []
         reward = None if config.student_reward == "azr" else student_reward_of(config)
-        written, values = completions(data), tensor.sum(dim=1).tolist()
+        written, values = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
         for row, (completion, value) in enumerate(zip(written, values, strict=True)):
             read, solved = value > UNPARSABLE, value > 0
             if reward:
@@ -158,16 +143,16 @@ class Judge:
 
     def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:
         if name not in self._readings:
-            self._read_all({**self._batches, name: kwargs["data"]}, kwargs)
+            self._read_all({**self.expected, name: kwargs["data"]}, kwargs)
         reading = self._readings[name]
         read = iter(reading.data_dicts)
 
         def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any) -> Any:
-            """In the place of AZR's method for one row: it has been called."""
+            """Replaces AZR's method for one row, which has been called before."""
             return {**next(read), "uid": uid}
 
         def estimate(**asked: Any) -> Any:
-            """In the place of AZR's difficulty estimate: the same, with the matched students."""
+            """Replaces AZR's difficulty estimate: the same, by the matched students."""
             reading.data_dicts = asked["data_dicts"]
             return self._matched_estimate(name, reading, asked)
 
@@ -189,7 +174,7 @@ class Judge:
 
     def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
         """Reads the batches and has the valid proposals of all of them attempted in one call."""
-        self._batches = {}
+        self.expected = {}
         self._readings |= {
             name: self._read(name, data, kwargs["n_samples"]) for name, data in batches.items()
         }
@@ -205,10 +190,10 @@ class Judge:
     def _read(self, name: str, data: Any, samples: int) -> Reading:
         reading = Reading(name.partition("_")[2], samples)
         matches = {(m.teacher.slot, m.student.slot): m for m in self._step.population.matches}
-        written = completions(data, tokenizer=self._manager.tokenizer)
-        opponents = data.non_tensor_batch["opponent"]
+        written, opponents = (data.non_tensor_batch[name] for name in (COMPLETION, "opponent"))
         for item, completion, opponent in zip(data, written, opponents, strict=True):
-            row = Proposal(matches[completion.slot, opponent], reading.kind, completion, None)
+            match = matches[completion.slot, opponent]
+            row = Proposal(match, reading.kind, self._with_text(completion), None)
             checked = self.executor.checked
             reading.data_dicts.append(self._read_row(name, item, self.executor))
             # AZR checks the program of what parses.
@@ -219,7 +204,7 @@ class Judge:
     def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
         """AZR's method for one row; the uid is AZR's to give."""
         banned = self._arguments.get("banned_assertion_keywords", [])
-        return self._data_dict(item, name, executor, self._banned_words, "", banned)
+        return self._manager._get_data_dict(item, name, executor, self._banned_words, "", banned)
 
     def _prompts(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> list[list[int]]:
         """What AZR asks in its estimate, once for each valid proposal."""
@@ -239,7 +224,7 @@ class Judge:
             for answer in answers:
                 answer["error"] = answer["output"]
         try:
-            return self._estimate(**kwargs)
+            return self._manager._get_problem_generator_rewards_and_valid_programs(**kwargs)
         finally:
             for answer in answers:
                 answer.pop("error", None)
@@ -252,17 +237,22 @@ class Judge:
             yield from evaluations(kind, text, read.get("program", ""), read)
 
     def _on_attempt(self, name: str, row: int, completion: Completion) -> None:
-        """Keeps an attempt, a row of an estimate's batch, and starts what AZR is going to ask."""
+        """Stores an attempt, a row of an estimate's batch, and runs what AZR will ask about it."""
         reading = self._readings[name.replace(ESTIMATE, "gen")]
-        text = self._manager.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
-        answer, read = read_answer(self._manager, reading.kind, text)
-        reading.attempts[row] = replace(completion, text=text), answer, read
+        completion = self._with_text(completion)
+        answer, read = read_answer(self._manager, reading.kind, completion.text)
+        reading.attempts[row] = completion, answer, read
         task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
         if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
             self.executor.prefetch(evaluations(reading.kind, answer, task["snippet"], task))
 
+    def _with_text(self, completion: Completion) -> Completion:
+        tokenizer = self._manager.tokenizer
+        text = tokenizer.decode(completion.token_ids, skip_special_tokens=True)
+        return replace(completion, text=text)
+
     def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
-        with self._group.routed(reading.students, name.replace("gen", ESTIMATE)) as group:
+        with self._group.routed(name.replace("gen", ESTIMATE)) as group:
             rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
         for place, index in enumerate(reading.valid):
             row, task = reading.rows[index], reading.data_dicts[index]["answer"]

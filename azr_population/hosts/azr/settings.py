@@ -15,7 +15,7 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import EngineSettings, check_learner, lora_of
+from azr_population.engines.assembly import EngineSettings, lora_of
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.method.config_check import check_population
@@ -58,12 +58,12 @@ def run_device(config: Any) -> str:
 
 def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
     """How members are trained in an AZR run: by the settings and by `actor_rollout_ref.actor`."""
-    actor = config.actor_rollout_ref.actor
+    model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
     azrs = {
         "max_grad_norm": OmegaConf.select(actor, "grad_clip"),
         "weight_decay": OmegaConf.select(actor, "optim.weight_decay"),
         "clip_ratio": OmegaConf.select(actor, "clip_ratio"),
-        "gradient_checkpointing": config.actor_rollout_ref.model.enable_gradient_checkpointing,
+        "gradient_checkpointing": OmegaConf.select(model, "enable_gradient_checkpointing"),
     }
     ours = settings.model_dump(include=set(ComputeConfig.model_fields))
     keys = ("fsdp_config.param_offload", "fsdp_config.optimizer_offload")
@@ -87,15 +87,14 @@ def engine_settings(
         quantization=settings.quantization,
         rollout=rollout_settings(config, settings, device),
         learner=learner_config(config, settings),
+        seed=settings.seed,
+        threads=settings.threads,
     )
 
 
 def read_settings(node: Any) -> PopulationSettings:
-    """The checked settings of a config's `population` node.
-
-    Raises:
-        UserError: an unknown key, a value of the wrong type, or one that no run can work with.
-    """
+    """The checked settings of a config's `population` node. Raises UserError: an unknown key, a
+    value of the wrong type, or one that no run can work with."""
     plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     settings = PopulationSettings.checked(plain, "population.")
     trust(settings)
@@ -104,7 +103,6 @@ def read_settings(node: Any) -> PopulationSettings:
     except UserError as error:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error
-    check_learner(settings)
     VIEWS.find(settings.console)
     evolution, past = settings.evolution, settings.matchmaking.past_opponent_fraction
     temperature = evolution.hyperparameters.get("temperature")

@@ -8,8 +8,11 @@ validation (which student takes it) and checkpoints (the run directory goes with
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +22,11 @@ from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
 from azr_population.engines.base_model import fingerprint
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
-from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_step import Step
-from azr_population.hosts.azr.batches import (
-    PeekableLoader,
-    PromptBatch,
-    batch_size,
-    by_member,
-    prompt_rows,
-)
+from azr_population.hosts.azr.batches import by_member, prompt_rows
 from azr_population.hosts.azr.checks import agent_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
@@ -38,15 +34,14 @@ from azr_population.hosts.azr.settings import engine_settings, population_of, re
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
+from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
-from azr_population.method.replacement import Replacement
 from azr_population.pages.console.view import VIEWS, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.registry import imported
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
 from azr_population.versions import environment
-from azr_population.weights.breeding import Breeding
 
 VALIDATION = "val/test_score/"
 """What AZR puts before the name of a source of validation tasks."""
@@ -67,7 +62,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         config = kwargs["config"]
         self.settings = read_settings(config.population)
         # AZR's TaskRunner runs in a process of its own, which has not seen the driver's patches.
-        self._patches = apply_patches(self.settings.referee)
+        patches = apply_patches(self.settings.referee)
         kwargs["device_name"] = config.trainer.get("device", "cuda")
         strategy = config.azr.data_selection_strategy
         with open_dict(config):
@@ -77,39 +72,26 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [log])
-        folder = Path(self.config.trainer.default_local_dir) / "population"
-        self.directory = open_run(
-            self.config,
-            Path(self.settings.run_dir) if self.settings.run_dir else folder.absolute(),
-            self._patches,
-            resumes=self.config.trainer.resume_mode != "disable",
-        )
+        folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
+        resumes = self.config.trainer.resume_mode != "disable"
+        path = Path(self.settings.run_dir or folder)
+        self.directory = open_run(self.config, path, patches, resumes)
         self.step.callbacks.append(Warn(self.directory))
         self.view = VIEWS.find(self.settings.console)()
         self._timing: Mapping[str, float] = {}
-        self._loaders: dict[str, PeekableLoader] = {}
-
-    @property
-    def member_rows(self) -> int:
-        """Rows that a teacher proposes, or a student solves, of each problem type in a step."""
-        rows = int(self.config.data.train_batch_size)
-        return rows if self.settings.single else 2 * rows
+        self._next_batches: dict[str, deque[dict[str, Any]]] = {}
 
     def init_workers(self) -> None:
         """Starts our workers in the place of veRL's; there are no others."""
         settings, config = self.settings, self.config
-        worker = WorkerSettings(
-            **vars(engine_settings(config, settings)),
-            seed=settings.seed,
-            threads=settings.threads,
-        )
-        self.engine, places = RayEngine.start(
+        worker = engine_settings(config, settings)
+        self.engine = RayEngine(
             worker,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
             imported("population.worker", settings.worker),
             driver_cpus=1,  # of AZR's TaskRunner, which this trainer is in
         )
-        print(f"azr-population: {', '.join(worker.names)} on {', '.join(places)}")
+        print(f"azr-population: {', '.join(worker.names)} on {', '.join(self.engine.places)}")
         base = str(config.actor_rollout_ref.model.path)
         self._folders = MemberFolders(self.population, self.engine.read, self.directory, base)
         pad = self.tokenizer.pad_token_id
@@ -144,10 +126,16 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _validate_config(self) -> None:
         """AZR's checks, but for those on rows and GPUs: our groups split and pad rows."""
-        whole = self.config
-        self.config = OmegaConf.merge(whole, {"trainer": {"n_gpus_per_node": 1, "nnodes": 1}})
-        try:
+        with self._config_with({"trainer": {"n_gpus_per_node": 1, "nnodes": 1}}):
             super()._validate_config()
+
+    @contextmanager
+    def _config_with(self, changes: dict[str, Any]) -> Iterator[None]:
+        """Inside, AZR's code sees another configuration."""
+        whole = self.config
+        self.config = OmegaConf.merge(whole, changes)
+        try:
+            yield
         finally:
             self.config = whole
 
@@ -160,10 +148,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             return make(problem_type, data_len, dataset_key, seeding)
         self._begin_step()
         slots = [member.slot for member in self.population.roster.teachers]
-        rows = self.member_rows * len(slots)
-        with batch_size(self.config, rows):
-            loader = make(problem_type, rows * self._iterations, dataset_key, seeding)
-        return self._peekable(f"gen_{problem_type}", by_member([(slots, loader)]))
+        # A teacher proposes twice as many rows as the single agent.
+        times = 1 if self.settings.single else 2 * len(slots)
+        rows = times * self.config.data.train_batch_size
+        with self._config_with({"data": {"train_batch_size": rows}}):
+            loader = make(problem_type, times * data_len, dataset_key, seeding)
+        return self._queue(f"gen_{problem_type}", by_member([(slots, loader)]))
 
     def _create_train_code_pred_dataloader(
         self, problem_type: str, data_len: int
@@ -178,11 +168,13 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         draws = 1 if self.settings.single else 2
         slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
         loaders = [([slot], make(problem_type, data_len)) for slot in slots]
-        return self._peekable(f"pred_{problem_type}", by_member(loaders))
+        return self._queue(f"pred_{problem_type}", by_member(loaders))
 
-    def _peekable(self, name: str, batches: Iterator[dict[str, Any]]) -> PeekableLoader:
-        self._loaders[name] = PeekableLoader(batches)
-        return self._loaders[name]
+    def _queue(self, name: str, batches: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The batches that AZR takes in this round; `_generate_ahead` looks at the next one."""
+        count = int(self.config.azr.data_selection_strategy.update_iteration)
+        held = self._next_batches[name] = deque(islice(batches, count))
+        return iter(held.popleft, None)
 
     def _compute_batch(
         self, batch: DataProto, metrics: dict, timing_raw: dict, problem_type: str, executor: Any
@@ -190,9 +182,10 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's, with every row written by its member and advantages by member."""
         self._begin_step()
         self._timing = timing_raw
-        if not self.group.has(problem_type):
+        if problem_type not in self.group.ahead:
             self._generate_ahead(problem_type, batch)
-        with self.group.routed(self.step.assign(batch, problem_type), problem_type):
+        self.step.assign(batch, problem_type)
+        with self.group.routed(problem_type):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
@@ -203,35 +196,25 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     def _generate_ahead(self, problem_type: str, batch: DataProto) -> None:
         """Has the batch generated, and with `merge_calls` in the same call those that AZR takes
         later in the step; programs in what is written run meanwhile."""
-        batches, run_ahead = {problem_type: batch}, self.judge.run_ahead
+        batches = {problem_type: batch}
         if self.settings.merge_calls:
-            for name, loader in self._loaders.items():
+            for name, held in self._next_batches.items():
                 if name != problem_type:
-                    batches[name] = DataProto.from_single_dict(loader.peek())
+                    batches[name] = DataProto.from_single_dict(held[0])
 
-        def with_responses(name: str, rows: list[int], written: list[Completion]) -> DataProto:
-            data = batches[name].select_idxs(rows)
-            tensors = self.group.tensors(data, written)
-            return DataProto.from_dict(tensors=tensors, non_tensors=data.non_tensor_batch)
+        def run_ahead(name: str, row: int, completion: Completion) -> None:
+            prompt = batches[name].select_idxs([row])
+            self.judge.run_ahead(name, self.group.output(prompt, [completion]))
 
         prompts = {
             name: PromptBatch(
-                prompt_rows(data.batch["input_ids"], data.batch["attention_mask"]),
-                self.step.assign(data, name),
-                range(len(data)),
+                prompt_rows(data.batch), self.step.assign(data, name), range(len(data))
             )
             for name, data in batches.items()
         }
-        written = self.group.prefetch(
-            prompts, lambda name, row, done: run_ahead(name, with_responses(name, [row], [done]))
-        )
-        self.judge.expect(
-            {
-                name: with_responses(name, list(range(len(data))), written[name])
-                for name, data in batches.items()
-                if name.startswith("gen") and name != problem_type
-            }
-        )
+        written = self.group.prefetch(prompts, run_ahead)
+        later = [name for name in batches if name.startswith("gen") and name != problem_type]
+        self.judge.expected = {n: self.group.output(batches[n], written[n]) for n in later}
 
     def _validate(self) -> dict[str, Any]:
         """AZR's validation, taken by the student with the best rating, and recorded."""
@@ -273,10 +256,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         name, step = self.settings.name, self.global_steps
         show_start(self.view, self.directory, name, steps, step, members)
 
-    @property
-    def _iterations(self) -> int:
-        return int(self.config.azr.data_selection_strategy.update_iteration)
-
     def _begin_step(self) -> None:
         """Once per step, whichever of AZR's calls comes first: matches, and its random streams."""
         if self.population.step == self.global_steps:
@@ -293,7 +272,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """The end of the step: ratings, births, records; AZR's logger gets what is returned."""
         self.judge.executor.close()
         records = self.step.end(
-            updates, self.group.take_generated(), self._make_child, self._timing
+            updates, self.group.generated, partial(make_child, self.engine), self._timing
         )
         step = records.metrics
         records.append_to(self.directory)
@@ -301,10 +280,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         # AZR logs times of its own.
         figures = step_figures(step).items()
         return {name: value for name, value in figures if not name.startswith("time/")}
-
-    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
-        parents = [parent.slot for parent in replacement.parents]
-        return self.engine.call("evolve", replacement.victim.slot, parents, recipe, seed)[0]
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:

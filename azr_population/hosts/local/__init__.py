@@ -1,1 +1,1 @@
-"""A run on this machine: put together, told in advance, resumed, forked."""
+"""A run on this machine: checked, planned, played, resumed."""

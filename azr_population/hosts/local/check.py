@@ -3,22 +3,9 @@
 
 from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import (
-    check_base_placement,
-    check_engine,
-    check_learner,
-    check_rollout,
-)
-from azr_population.engines.base_folder import context_of
-from azr_population.engines.rollouts import RolloutSettings
+from azr_population.engines.assembly import check_engine, check_settings
 from azr_population.errors import UserError
-from azr_population.hosts.local.run_engine import (
-    attempts,
-    check_base,
-    describe_memory,
-    longest_row,
-    proposals,
-)
+from azr_population.hosts.local.run_engine import attempts, check_base, engine_settings, proposals
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population, replacement_line
@@ -48,10 +35,7 @@ def check_playing(config: Config) -> None:
     """The part of it that also holds for members measured after their run: engine, prompts, tasks.
     Raises UserError: as `check_config`."""
     check_engine(config.engine.name, config.engine.workers)
-    check_learner(config.engine)
-    check_rollout(config.engine.rollout, config.base.lora.rank)
-    rollout = RolloutSettings(config.engine.rollout, vllm=dict(config.engine.vllm))
-    check_base_placement(config.engine, config.base.quantization, rollout, config.engine.device)
+    check_settings(engine_settings(config))
     domain = find_domain(config.task.domain)
     domain.format(config.base.prompt_format)
     domain.wanted(config.task.types)
@@ -69,7 +53,7 @@ def plan(config: Config) -> list[str]:
     """The run in lines: who plays, what a step is at most, what it needs of the memory. Raises
     UserError: what would also stop the run at its start, as far as it can be known here."""
     check_config(config)
-    model, tokenizer = check_base(config)
+    model, _, memory = check_base(config)
     population, evals = config.population, config.eval
     folder = config.run.dir or next_folder(population.name)
     roster = Roster.make(population.teachers, population.students)
@@ -94,13 +78,7 @@ def plan(config: Config) -> list[str]:
             f"eval: {evals.tasks_per_type * kinds} tasks for each of {len(roster.students)} "
             f"members after the first step, every {evals.every}, after the last"
         )
-    context, longest = context_of(model), longest_row(config, tokenizer)
-    if context is not None and longest > context:
-        lines.append(
-            f"a row with {config.task.example_tasks} references of the greatest length would have "
-            f"{longest} tokens, the base's context is {context}: fewer task.example_tasks are safer"
-        )
-    lines.append(describe_memory(config, model, longest)[1])
+    lines.append(memory)
     try:
         RunDirectory(folder).refuse_unless_new()
     except UserError as error:  # the run needs another folder; the plan holds all the same

@@ -18,24 +18,22 @@ def doctor() -> int:
     import torch
 
     azr, gpu = azr_home(), torch.cuda.is_available()
-    console = Console()
-    table = Table(title="what this machine has", title_justify="left")
+    threads = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
+    layers = {layer.name: layer for layer in confinement()}
+    packages = ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm")
+    rows = [
+        ("python", platform.python_version(), platform.platform()),
+        ("torch", torch.__version__, torch.cuda.get_device_name(0) if gpu else "no GPU"),
+        ("threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"),
+        *((package, installed(package) or "not installed", "") for package in packages),
+        ("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME"),
+        *((f"sandbox: {n}", "yes" if x.available else "no", x.detail) for n, x in layers.items()),
+    ]
+    console, table = Console(), Table(title="what this machine has", title_justify="left")
     for column in ("part", "found", "note"):
         table.add_column(column, overflow="fold")
-    table.add_row("python", platform.python_version(), platform.platform())
-    device = torch.cuda.get_device_name(0) if gpu else "no GPU"
-    table.add_row("torch", torch.__version__, device)
-    threads = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
-    table.add_row(
-        "threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"
-    )
-    for package in ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm"):
-        table.add_row(package, installed(package) or "not installed", "")
-    table.add_row("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME")
-    table.add_section()
-    layers = {layer.name: layer for layer in confinement()}
-    for layer in layers.values():
-        table.add_row(f"sandbox: {layer.name}", "yes" if layer.available else "no", layer.detail)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
     there = {

@@ -19,12 +19,13 @@ import torch
 from azr_population.config.effects import differences
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
+from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.hosts.local.check import check_config, fill_in
-from azr_population.hosts.local.run_engine import base_of, open_engine, slot_names
-from azr_population.hosts.local.state import Store, beginning_of
+from azr_population.hosts.local.run_engine import base_of, open_engine
+from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
 from azr_population.method.completion_log import CompletionLog
@@ -82,14 +83,9 @@ class Run:
 
 
 def train(config: Config, view: View | None = None) -> Run:
-    """Starts the run that `config` describes; `view` shows it, by default as the command line does.
-
-    Returns:
-        The run, with the exit code that the command line ends with.
-
-    Raises:
-        UserError: anything about the configuration or the folder that the user can mend.
-    """
+    """Plays the run that `config` describes; `view` shows it, by default as the command line does.
+    Returns the run, with the exit code that the command line ends with. Raises UserError: anything
+    about the configuration or the folder that the user can mend."""
     trust(config)
     config.run.dir = config.run.dir or str(next_folder(config.population.name))
     directory = RunDirectory(config.run.dir)
@@ -107,9 +103,8 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     """
     directory = RunDirectory(path)
     directory.refuse_results_only()
-    stored = config_from_file(directory.config_file)
     config = config_from_file(directory.config_file, overrides)
-    for key, before, after in differences(stored, config):
+    for key, before, after in differences(config_from_file(directory.config_file), config):
         raise UserError(
             f"{key}={after} differs from the run's own {key}={before}; leave it out, or start a "
             "new run in another run.dir",
@@ -133,8 +128,8 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
     one is created and locked here; that of another has been locked."""
     view = view or VIEWS.find(config.run.console)()
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
-    base = "" if checkpoint else fingerprint(base_of(config.base))
-    beginning = None if checkpoint else beginning_of(config, base)
+    seed_file = None if checkpoint else config.task.seed_file
+    seeds = find_domain(config.task.domain).read_seeds(seed_file) if seed_file else []
     with _self_play(config) as play, ExitStack() as stack:
         store = Store(play, directory)
         if new:
@@ -142,8 +137,7 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
                 **environment(),
                 "threads": torch.get_num_threads(),
                 "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-                "base": base,
-                **(beginning.record() if beginning else {}),
+                "base": fingerprint(base_of(config.base)),
             }
             directory.create(to_yaml(config), record)
             stack.enter_context(directory.locked())
@@ -155,10 +149,8 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
             store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
             store.folders.export()
-        elif beginning:
-            store.begin(beginning)
-            if beginning.note:
-                view.on_note(beginning.note)
+        else:
+            store.begin(seeds)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
@@ -186,7 +178,7 @@ def make_callbacks(
         CompletionLog(config.run.log_completions, context.engine.tokenizer)
     ]
     if fraction := config.matchmaking.past_opponent_fraction:
-        slot = len(slot_names(config.population, config.matchmaking)) - 1
+        slot = config.population.members  # behind those of the members
         callbacks.append(PastOpponents(run.snapshots, slot, fraction, context.engine))
     if validation:
         callbacks.append(MeasureFitness(context, validation))

@@ -1,21 +1,15 @@
-"""A local run's stored state: checkpoints, PEFT folders, snapshots, and forks.
-
-A fork goes on from a checkpoint of another run, with settings of its own. Two forks of one
-checkpoint differ by what is set differently and by nothing before it, so that their difference
-needs far fewer seeds than that of two whole runs.
-"""
+"""A local run's stored state: checkpoints, PEFT folders, snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+from torch.utils._pytree import keystr, tree_flatten_with_path
 
-from azr_population.config.effects import differences, replay_settings
-from azr_population.config.load import config_from_file
-from azr_population.config.schema import Config
-from azr_population.domains.known import find_domain
+from azr_population.config.effects import replay_settings
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
 from azr_population.hosts.local.run_engine import base_of
@@ -24,74 +18,8 @@ from azr_population.method.phases import valid_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory
-from azr_population.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
-
-_SHAPES = (
-    "population.teachers",
-    "population.students",
-    "base.lora",
-    "base.dtype",
-    "base.prompt_format",
-)
-"""Keys, or beginnings of keys, in which a fork cannot differ."""
-
-
-class Beginning(NamedTuple):
-    """What a run starts with."""
-
-    seeds: Sequence[ParsedProposal]
-    parent: RunDirectory | None
-    """The run that it is forked from, if any, and the checkpoint there."""
-    checkpoint: Checkpoint | None
-    note: str | None = None
-    """A line about the fork."""
-
-    def record(self) -> dict[str, Any]:
-        """For `environment.json`."""
-        if not (self.parent and self.checkpoint):
-            return {}
-        return {"fork": {"run": str(self.parent.path), "step": self.checkpoint.step}}
-
-
-def beginning_of(config: Config, base: str) -> Beginning:
-    """Seed tasks and the run to start from, if there are any; `base` is the hash of the run's base.
-    Raises UserError: the file cannot be read, or the run or its checkpoint does not fit."""
-    file = config.task.seed_file
-    seeds = find_domain(config.task.domain).read_seeds(file) if file else []
-    if config.run.init_from is None:
-        return Beginning(seeds, None, None)
-    path, at, step = config.run.init_from.rpartition("@")
-    if not at or not step.isdecimal():
-        raise UserError(
-            f"run.init_from={config.run.init_from} names no step; write RUN@STEP, as runs/a@50",
-            key="run.init_from",
-        )
-    parent = RunDirectory(path)
-    parent.refuse_results_only()
-    changed = differences(config_from_file(parent.config_file), config)
-    checkpoint = load_checkpoint(parent.checkpoints, int(step))
-    if config.run.steps <= checkpoint.step:
-        raise UserError(
-            f"run.steps={config.run.steps} leaves no steps after step {step} of "
-            "run.init_from; give more",
-            key="run.steps",
-        )
-    for key, theirs, ours in changed:
-        if key.startswith(_SHAPES):
-            raise UserError(
-                f"{key}={ours} does not fit run.init_from={config.run.init_from}, which has "
-                f"{key}={theirs}",
-                key=key,
-            )
-    named = f"run.init_from={config.run.init_from}"
-    parent.check_base(base, "; set base.path to the right one", named)
-    settings = [
-        f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed if key != "run.init_from"
-    ]
-    what = ", ".join(settings) or "no setting differs"
-    note = f"forked from {config.run.init_from}; {what}"
-    return Beginning(seeds, parent, checkpoint, note)
 
 
 class Store:
@@ -103,19 +31,13 @@ class Store:
         read, base = play.context.engine.read, base_of(play.config.base)
         self.folders = MemberFolders(play.population, read, directory, base)
 
-    def begin(self, beginning: Beginning) -> None:
-        """Sets the state before the first step: that of the base, with the seed tasks that are
-        valid, or of the run it is forked from."""
+    def begin(self, seeds: Sequence[ParsedProposal]) -> None:
+        """Sets the state before the first step: founders, and the seed tasks that are valid."""
         play = self.play
-        if beginning.parent and beginning.checkpoint:
-            self._put_in_place(beginning.checkpoint, beginning.parent)
-            self.directory.copy_records(beginning.parent, beginning.checkpoint.step)
-        else:
-            generator, context = play.population.streams.numpy("seed_tasks"), play.context
-            play.population.load_founders(context.engine.read, context.engine.write)
-            settings = play.config.task
-            for task in valid_tasks(beginning.seeds, context.domain, context.referee, settings):
-                play.population.buffer.add(task, generator)
+        generator, context = play.population.streams.numpy("seed_tasks"), play.context
+        play.population.load_founders(context.engine.read, context.engine.write)
+        for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
+            play.population.buffer.add(task, generator)
         self.save()
         self.take_snapshot()
 
@@ -157,11 +79,8 @@ class Store:
             self.folders.keep_best(scores, max(before, default=None))
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Puts the state of a checkpoint in place, which may come from anybody.
-
-        Raises:
-            UserError: it lacks something, or is of another configuration than config.yaml.
-        """
+        """Puts the state of a checkpoint in place, which may come from anybody. Raises UserError:
+        it lacks something, or is of another configuration than config.yaml."""
         before = checkpoint.plain.get("config", {})
         for key, value in replay_settings(self.play.config).items():
             if key in before and before[key] != value:
@@ -170,10 +89,7 @@ class Store:
                     f"step {checkpoint.step} was made with {key}={before[key]}; restore that, or "
                     "start a new run"
                 )
-        self._put_in_place(checkpoint, self.directory)
-
-    def _put_in_place(self, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-        where = f"{directory.checkpoints}/step_{checkpoint.step}"
+        where = f"{self.directory.checkpoints}/step_{checkpoint.step}"
         if named := _unsound(checkpoint.tensors):
             raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
         try:
@@ -186,15 +102,15 @@ class Store:
             ) from error
 
 
-def _unsound(node: Any, path: str = "") -> str | None:
+def _unsound(tensors: Any) -> str | None:
     """The first value in nested tensors that no training leaves, and where."""
-    if isinstance(node, torch.Tensor):
-        if not torch.isfinite(node).all():
-            return f"a value that is not finite (NaN or Inf) in {path}"
-        largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
-        return f"{largest:.3g} in {path}" if largest > LARGEST else None
-    parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
-    if isinstance(node, (list, tuple)):
-        parts = enumerate(node)
-    unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
-    return next(filter(None, unsound), None)
+    for path, value in tree_flatten_with_path(tensors)[0]:
+        if not isinstance(value, torch.Tensor):
+            continue
+        where = ".".join(re.findall(r"\w[\w.]*", keystr(path)))
+        if not torch.isfinite(value).all():
+            return f"a value that is not finite (NaN or Inf) in {where}"
+        largest = float(value.abs().max()) if value.numel() else 0.0
+        if where.startswith("adapters") and largest > LARGEST:
+            return f"{largest:.3g} in {where}"
+    return None

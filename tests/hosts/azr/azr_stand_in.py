@@ -16,6 +16,8 @@ from fakes import Bytes
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
+from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.batches import COMPLETION
 
 
 class Batch:
@@ -31,7 +33,12 @@ class Batch:
             self.batch["responses"][row, : len(ids)] = torch.tensor(ids)
             self.batch["attention_mask"][row, 2 + len(ids) :] = 0
         self.batch["response_mask"] = self.batch["attention_mask"][:, 2:]
-        self.non_tensor_batch = {"member": np.array(slots, dtype=object)}
+        rows = [
+            Completion(slot, (), tuple(ids), (), True)
+            for slot, ids in zip(slots, written, strict=True)
+        ]
+        columns = {"member": slots, COMPLETION: rows}
+        self.non_tensor_batch = {k: np.array(v, dtype=object) for k, v in columns.items()}
 
     def with_rewards(self, rewards):
         """As after AZR's reward manager: each row's reward on its last token."""

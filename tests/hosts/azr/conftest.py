@@ -48,7 +48,6 @@ def tiny_base(tmp_path_factory):
 @pytest.fixture
 def vllm_is_there(monkeypatch):
     """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
-    monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
     monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))
 
 

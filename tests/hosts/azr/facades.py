@@ -2,12 +2,11 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import torch
 from verl import DataProto
 
-from azr_population.engines.engine import Hyperparameters
-from azr_population.hosts.azr.batches import PromptBatch, prompt_rows
+from azr_population.engines.engine import Hyperparameters, PromptBatch
+from azr_population.hosts.azr.batches import prompt_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.runs.streams import Streams
 
@@ -46,18 +45,15 @@ def prompts(rows, width=9):
 def generated(group, slots):
     """A prompt a slot, and what its member writes."""
     data = prompts(len(slots))
-    given = prompt_rows(data.batch["input_ids"], data.batch["attention_mask"])
-    group.prefetch(
-        {"gen_code_o": PromptBatch(given, list(slots), range(len(slots)))}, lambda *_: None
-    )
-    with group.routed(slots, "gen_code_o"):
+    given = PromptBatch(prompt_rows(data.batch), list(slots), range(len(slots)))
+    group.prefetch({"gen_code_o": given}, lambda *_: None)
+    with group.routed("gen_code_o"):
         return group.generate_sequences(data)
 
 
 def batch(group, slots):
     """Generated and scored, with advantages that differ: ready for `update_actor`."""
     full_batch = generated(group, slots)
-    full_batch.non_tensor_batch["member"] = np.array(slots, dtype=object)
     full_batch = full_batch.union(group.compute_log_prob(full_batch))
     worth = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
     width = full_batch.batch["responses"].shape[1]

@@ -34,17 +34,14 @@ class FakeGroup:
         return written
 
     @contextmanager
-    def routed(self, slots, name):
-        """Notes who is asked."""
-        self.routes.append(list(slots))
+    def routed(self, name):
+        """Notes what is asked for."""
+        self.routes.append(name)
         yield self
 
     def generate_sequences(self, prompts):
         """The same rows, as AZR takes them."""
-        written = self.written(
-            prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
-        )
-        return self.output(prompts, written)
+        return self.output(prompts, self.written(prompt_rows(prompts.batch)))
 
     def written(self, prompts):
         each = max(1, len(prompts) // self.samples)

@@ -20,13 +20,14 @@ SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
 class ScriptedWorker(PopulationWorker):
     """Proposes linear functions (for code_f inputs that are known to work) and answers by rote."""
 
-    def stream(self, prompts, slots, sampling, seed, rows):
+    def stream(self, batch, sampling, seed):
         """See `PopulationWorker.stream`."""
+        prompts, slots = batch.prompts, batch.slots
         print(f"one call for {len(prompts)} rows", flush=True)
         tokenizer = self.tokenizer
         limits = sampling.limits(len(prompts))
         written = []
-        for row, prompt, slot, limit in zip(rows, prompts, slots, limits, strict=True):
+        for row, prompt, slot, limit in zip(batch.numbers, prompts, slots, limits, strict=True):
             luck = random.Random(f"{seed} {row}")
             right = luck.random() < SKILL[slot % len(SKILL)]
             text = tokenizer.decode(prompt)
@@ -35,7 +36,7 @@ class ScriptedWorker(PopulationWorker):
             written.append([*ids, tokenizer.eos_token_id][:limit])
         for index, (prompt, ids, slot) in enumerate(zip(prompts, written, slots, strict=True)):
             # Each row alone: its last digits must not depend on the rows of the call.
-            (scores,), _ = self.engine.log_probs([prompt], [ids], [slot])
+            (scores,) = self.engine.log_probs([prompt], [ids], [slot])
             finished = Completion(slot, tuple(prompt), tuple(ids), tuple(scores.tolist()), True)
             yield [(index, [finished])]
 

@@ -27,8 +27,6 @@ azr:
   problem_types: [code_i, code_o, code_f]
   train_propose: true
   pretrain_pred_steps: -1
-  seed_dataset: null
-  code_f_seed_dataset: null
   data_selection_strategy: {update_iteration: 1}
 """
 
@@ -112,7 +110,6 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
         "trainer.critic_warmup=3",
         "azr.problem_types=[code_i,code_x]",
         "azr.train_propose=false",
-        "azr.seed_dataset=no/such/file.jsonl",
         # What is for local runs alone.
         "population.matchmaking.past_opponent_fraction=0.2",
         "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
@@ -129,18 +126,6 @@ def test_every_match_needs_a_proposal_of_each_type(host):
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
         checks.check_config(config, read_settings(config.population))
-
-
-def test_seed_files_must_hold_a_students_rows(host, tmp_path):
-    seeds = tmp_path / "seeds.jsonl"
-    seeds.write_text("{}\n" * 60)
-    overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
-    config = composed(host, overrides)
-    with refuses("60"):
-        checks.check_config(config, read_settings(config.population))
-    config = composed(host, [*overrides, "population.batch_size=300"])
-    checks.check_config(config, read_settings(config.population))
-    assert checks.agent_rows(config, read_settings(config.population)) == 50
 
 
 def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):

@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
-from azr_population.hosts.azr.batches import (
-    batch_size,
-    by_member,
-    prompt_rows,
-    response_rows,
-    with_responses,
-)
+from azr_population.hosts.azr.batches import by_member, prompt_rows, with_responses
 
 
 def rows(start, count):
@@ -34,14 +27,6 @@ def test_loaders_are_joined_and_shared_out_by_member():
         list(by_member([([0, 1], [rows(0, 7)])]))
 
 
-def test_the_batch_size_is_put_back():
-    config = OmegaConf.create({"data": {"train_batch_size": 4}})
-    OmegaConf.set_struct(config, True)
-    with batch_size(config, 32):
-        assert config.data.train_batch_size == 32
-    assert config.data.train_batch_size == 4
-
-
 PROMPTS = {
     "input_ids": torch.tensor([[0, 0, 5, 6], [7, 8, 9, 10]]),
     "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
@@ -50,15 +35,12 @@ PROMPTS = {
 
 
 def test_left_padding_is_trimmed():
-    rows = prompt_rows(PROMPTS["input_ids"], PROMPTS["attention_mask"])
-    assert rows == [[5, 6], [7, 8, 9, 10]]
+    assert prompt_rows(PROMPTS) == [[5, 6], [7, 8, 9, 10]]
 
 
-def test_responses_are_padded_cut_and_found_again():
+def test_responses_are_padded_and_cut():
     batch = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad_id=0)
     assert batch["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
     assert batch["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]
     assert batch["attention_mask"].tolist() == [[0, 0, 1, 1, 1, 0, 0], [1] * 7]
     assert batch["position_ids"].tolist() == [[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
-    rows_read = response_rows(batch["responses"], batch["attention_mask"])
-    assert rows_read == [[11], [12, 13, 14]]

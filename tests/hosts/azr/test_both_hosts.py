@@ -91,7 +91,7 @@ class Script:
 @pytest.fixture(autouse=True)
 def same_children(monkeypatch):
     """Adapters play no part: both hosts make the same children by word only."""
-    monkeypatch.setattr("azr_population.method.step.breed", lambda **recipe: (None, MAKING))
+    monkeypatch.setattr("azr_population.method.evolution.breed", lambda **recipe: (None, MAKING))
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,9 @@ def play_in_azr(step, local, config):
         solving = [row for row in drawn if row.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
+        step.practice = [row.of for row in solving]
         step.credit(batch, f"pred_{kind}")
+    step.practice = []
     slots = [member.slot for member in population.roster]
     written = [completion for row in local.rows for completion in row.completions]
     generated = GeneratedCounts()

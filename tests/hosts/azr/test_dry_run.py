@@ -63,7 +63,6 @@ def command(path, *dots):
 def all_there(monkeypatch):
     monkeypatch.setattr(checks, "missing", lambda config: iter(()))
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
-    monkeypatch.setattr(vllm_versions, "is_installed", lambda: True)
 
 
 def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(tmp_path, all_there):

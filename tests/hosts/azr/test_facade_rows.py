@@ -7,12 +7,11 @@ import torch
 needs.verl()
 
 import facades  # noqa: E402
-import numpy as np  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import EngineSettings, make_engine  # noqa: E402
-from azr_population.hosts.azr.batches import PromptBatch, prompt_rows  # noqa: E402
-from azr_population.hosts.azr.facade import SAMPLED  # noqa: E402
+from azr_population.engines.engine import PromptBatch  # noqa: E402
+from azr_population.hosts.azr.batches import prompt_rows  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -48,15 +47,12 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base):
     output = facades.generated(group, SLOTS)
     assert torch.equal(output.batch["prompts"], given.batch["input_ids"])
     mask = output.batch["attention_mask"][:, 9:]
-    sampled = output.batch[SAMPLED]
+    sampled = group.compute_log_prob(output).batch["old_log_probs"]
     assert (sampled[mask == 0] == 0).all() and (sampled[mask == 1] < 0).all()
-    output.non_tensor_batch["member"] = np.array(SLOTS, dtype=object)
-    # They are what members learn from.
-    assert torch.equal(group.compute_log_prob(output).batch["old_log_probs"], sampled)
     row = SLOTS.index(2)
     ids = output.batch["responses"][row][mask[row].bool()].tolist()
     prompt = given.batch["input_ids"][row][given.batch["attention_mask"][row].bool()].tolist()
-    (chosen,), _ = group.engine.log_probs([prompt], [ids], [2])
+    (chosen,) = group.engine.log_probs([prompt], [ids], [2])
     assert sampled[row, : len(ids)].tolist() == pytest.approx(chosen.tolist(), abs=1e-4)
 
 
@@ -65,11 +61,7 @@ def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base):
     given = {"gen_code_o": facades.prompts(8), "pred_code_f": facades.prompts(5)}
     slots = {"gen_code_o": SLOTS, "pred_code_f": [2, 0, 3, 1, 2]}
     batches = {
-        name: PromptBatch(
-            prompt_rows(data.batch["input_ids"], data.batch["attention_mask"]),
-            slots[name],
-            range(len(data)),
-        )
+        name: PromptBatch(prompt_rows(data.batch), slots[name], range(len(data)))
         for name, data in given.items()
     }
     ended = {name: [] for name in given}
@@ -78,9 +70,9 @@ def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base):
         name: list(range(len(data))) for name, data in given.items()
     }
     for name, data in given.items():
-        assert merged.has(name) and not apart.has(name)
+        assert name in merged.ahead and name not in apart.ahead
         apart.prefetch({name: batches[name]}, lambda *_: None)
-        with merged.routed(slots[name], name), apart.routed(slots[name], name):
+        with merged.routed(name), apart.routed(name):
             ours, theirs = merged.generate_sequences(data), apart.generate_sequences(data)
         for key in ("responses", "attention_mask"):
             assert torch.equal(ours.batch[key], theirs.batch[key])
@@ -89,5 +81,5 @@ def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base):
     assert (merged._calls, apart._calls) == (1, 2)
     # What has been generated is not handed out for other prompts.
     merged.prefetch(batches, lambda *finished: None)
-    with merged.routed([0, 1, 2], "pred_code_f"), pytest.raises(RuntimeError):
+    with merged.routed("pred_code_f"), pytest.raises(RuntimeError):
         merged.generate_sequences(facades.prompts(3))

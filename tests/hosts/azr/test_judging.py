@@ -33,7 +33,8 @@ def proposals(tokenizer, ks):
     import torch
     from verl import DataProto
 
-    from azr_population.hosts.azr.batches import with_responses
+    from azr_population.engines.engine import Completion
+    from azr_population.hosts.azr.batches import COMPLETION, with_responses
 
     prompt = tokenizer("User: go\nAssistant: <think>")["input_ids"]
     prompts = torch.tensor([prompt] * len(ks))
@@ -58,11 +59,13 @@ def proposals(tokenizer, ks):
         )
     )
     extra = {"chosen_references": [], "composite_functions": np.array([]), "index": 0}
+    completions = [Completion(row % 2, (), tuple(ids), (), True) for row, ids in enumerate(written)]
     made.non_tensor_batch = {
         "reward_model": np.array([{"ground_truth": ""}] * len(ks), dtype=object),
         "data_source": np.array(["gen_code_o"] * len(ks), dtype=object),
         "extra_info": np.array([extra] * len(ks), dtype=object),
         "member": np.array([index % 2 for index in range(len(ks))], dtype=object),
+        COMPLETION: np.array(completions, dtype=object),
     }
     return made
 
@@ -116,7 +119,9 @@ def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged):
     rewards, step, group = judged("adversarial", KS)
     assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
     opponents = [row.match.student.slot for row in step.rows if row.task is not None]
-    assert group.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
+    (asked,) = group.calls
+    assert asked["estimate_code_o"].slots == opponents * SAMPLES and set(opponents) == {2, 3}
+    assert group.routes == ["estimate_code_o"]
     assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
     assert [[answer.solved for answer in row.attempts] for row in step.rows] == [
         [False, False], [True, False], [True, True], [], [True, False], [False, False]
@@ -146,7 +151,7 @@ def test_what_does_not_run_is_told_from_what_does_not_parse(judged):
 
 def test_without_a_valid_proposal_nobody_is_asked(judged):
     rewards, step, group = judged("adversarial", [None, None])
-    assert rewards == [-1.0, -1.0] and group.routes == [[]]
+    assert rewards == [-1.0, -1.0] and group.calls == []
     assert all(row.task is None and not row.attempts for row in step.rows)
 
 

@@ -94,15 +94,3 @@ def test_other_values_are_refused_with_the_one_that_works(override):
     config = OmegaConf.from_dotlist([f"{key}={value}"])
     with refuses(key):
         overrides.refuse(config)
-
-
-def test_what_is_left_out_or_as_it_has_to_be_passes():
-    overrides.refuse(OmegaConf.create({}))
-    overrides.refuse(
-        OmegaConf.create(
-            {
-                "trainer": {"profile_steps": None, "critic_warmup": 0},
-                "actor_rollout_ref": {"model": {"override_config": {}}, "rollout": {"top_p": 1}},
-            }
-        )
-    )

@@ -280,7 +280,6 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
         ("+population=5t5s", "Available options in 'population'"),
         ("+population=4t4s population.worker=no.Class", "population.worker=no.Class"),
         ("+population=4t4s population.batch_size=3", "population.batch_size=3"),
-        ("+population=4t4s data.train_batch_size=300", "300 different ones are drawn"),
     ],
 )
 def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):

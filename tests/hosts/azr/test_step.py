@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import needs
 import pytest
@@ -12,7 +11,7 @@ from azr_stand_in import Batch
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
 from azr_population.hosts.azr.azr_step import NOBODY, Step
-from azr_population.hosts.azr.batches import completions
+from azr_population.hosts.azr.batches import COMPLETION
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.proposals import Attempt
 
@@ -29,8 +28,15 @@ def step():
     return step
 
 
-def batch():
-    return Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
+def batch(step=None):
+    """A batch of answers; `step` has judged them."""
+    made = Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
+    if step:
+        step.practice = [
+            Attempt(completion, None, True, "solved", 1.0, type="code_o")
+            for completion in made.non_tensor_batch[COMPLETION]
+        ]
+    return made
 
 
 def rates(settings):
@@ -57,7 +63,7 @@ def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step):
 
 
 def test_advantages_are_normalised_over_the_members_own_tokens(step):
-    new_batch = batch()
+    new_batch = batch(step)
     step.credit(new_batch, "pred_code_o")
     values = new_batch.batch["advantages"]
     # Member 1: -0.5 on 5 tokens, -1 on 3: mean -0.6875, sample variance 0.0669643.
@@ -68,34 +74,12 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step):
     assert new_batch.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
 
 
-def test_what_is_known_late_is_noted_on_what_was_judged(step):
-    new_batch = batch()
-    new_batch.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
-    step.practice = [
-        Attempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
-        for done in completions(new_batch)
-    ]
+def test_advantages_are_noted_on_what_was_judged(step):
+    new_batch = batch(step)
     step.credit(new_batch, "pred_code_o")
     assert [attempt.advantage for attempt in step.practice] == pytest.approx(
         [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
     )
-    assert step.practice[1].completion.logprobs == (-7.0, -8.0, -9.0, -10.0, -11.0)
-    assert step.practice[3].completion.text == "kept"
-
-
-def test_equal_prompts_are_held_once_and_padding_not_at_all():
-    new_batch = batch()
-    new_batch.batch["prompts"] = torch.tensor([[8, 9]] * 6)
-    new_batch.batch["attention_mask"][2, 0] = 0
-    read = completions(new_batch)
-    assert read[0].prompt_ids is read[1].prompt_ids and read[0].prompt_ids == (8, 9)
-    assert read[2].prompt_ids == (9,)
-    assert [completion.finished for completion in read] == [True] * 6
-    new_batch.batch["responses"] = new_batch.batch["responses"][:, :5]
-    new_batch.batch["attention_mask"] = new_batch.batch["attention_mask"][:, :7]
-    assert [completion.finished for completion in completions(new_batch)] == [
-        length < 5 for length in LENGTHS
-    ]
 
 
 def test_they_are_verls(step):
@@ -105,7 +89,7 @@ def test_they_are_verls(step):
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
     config = OmegaConf.create({"adv_estimator": "reinforce_plus_plus", "gamma": 1.0, "lam": 1.0})
-    new_batch = batch()
+    new_batch = batch(step)
     step.credit(new_batch, "pred_code_o")
     for slot in (1, 3):
         rows = torch.tensor([row for row, other in enumerate(SLOTS) if other == slot])

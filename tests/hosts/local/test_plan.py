@@ -70,32 +70,19 @@ def test_the_memory_is_that_of_the_tensors(past):
     assert parts["AdamW's moments"] == 2 * parts["members, float32"] * 4 / (4 + past)
 
 
-def test_references_and_the_chat_template_are_part_of_a_row():
+def test_the_chat_template_is_part_of_a_row():
     from azr_population.engines.base_model import load_tokenizer
     from azr_population.hosts.local.run_engine import longest_row
 
     tokenizer = load_tokenizer(nano_base_path())
-    chat = ["base=hf", f"base.path={nano_base_path()}", "engine.max_proposal_tokens=100"]
-    few, many = (
-        longest_row(
-            load_config([*chat, "engine.max_answer_tokens=1", f"task.example_tasks={n}"]), tokenizer
-        )
-        for n in (1, 3)
-    )
-    fences = len(tokenizer("```python\n\n```\n", add_special_tokens=False)["input_ids"])
-    assert abs(many - few - 2 * (100 + fences)) <= 4
-    # A seed task may be as long as a task may be.
-    config = load_config([*chat, "task.example_tasks=3", "task.seed_file=tasks.jsonl"])
-    assert longest_row(config, tokenizer) > 3 * config.task.max_program_chars == 12_000
-    # Other formats show none.
-    nano = [longest_row(load_config([f"task.example_tasks={n}"]), tokenizer) for n in (0, 6)]
-    assert nano[0] == nano[1] <= 512
-    plain = longest_row(load_config(chat), tokenizer)
+    assert longest_row(load_config([]), tokenizer) <= 512
+    chat = load_config(["base=hf", f"base.path={nano_base_path()}"])
+    plain = longest_row(chat, tokenizer)
     tokenizer.chat_template = (
         "{{ 'You are a helpful assistant. ' * 20 }}"
         "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     )
-    assert longest_row(load_config(chat), tokenizer) > plain + 60
+    assert longest_row(chat, tokenizer) > plain + 60
 
 
 @pytest.mark.parametrize(
