@@ -105,7 +105,8 @@ def _joined(paragraphs: Iterable[str]) -> str:
 
 def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
-    wanted = dict.fromkeys(shown.metric for shown in (*recipe.table, *recipe.charts))
+    wanted = dict.fromkeys(row.metric for row in recipe.table)
+    wanted |= dict.fromkeys(chart.metric for chart in recipe.charts)
     recorded = {name for of in tables.values() for table in of.values() for name in table["metric"]}
     missing = [metric for metric in wanted if metric not in recorded]
     if wanted and len(missing) == len(wanted):

@@ -451,8 +451,8 @@ class RunConfig(Section):
     save_total_limit: int = Field(default=2, ge=1)
     """How many of the newest checkpoints are kept."""
     permanent_checkpoint_every: int = Field(default=0, ge=0)
-    """Steps between checkpoints that are never deleted; 0: none. Each has members and optimizers: 3
-    times the size of a snapshot."""
+    """Steps between checkpoints that are never deleted, for `run.init_from`; 0: none. Each has
+    members and optimizers: 3 times the size of a snapshot."""
     snapshot_every: int = Field(default=0, ge=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
@@ -464,6 +464,11 @@ class RunConfig(Section):
     console: str = "auto"
     """The console: auto (tables in a terminal, lines elsewhere), live, plain, lines, or a class of
     yours: `module.Class`."""
+    init_from: str | None = Field(default=None, json_schema_extra=TRAINING)
+    """RUN@STEP: start from a checkpoint of another run (`permanent_checkpoint_every`) with this
+    configuration. Members, optimizers, ratings, lineage and buffer are the checkpoint's, and the
+    records up to it are copied. Random numbers depend on (seed, step): with the other run's seed
+    both draw the same ones from there on (a pair)."""
 
 
 class Config(Section):

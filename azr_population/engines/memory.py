@@ -72,9 +72,14 @@ class Architecture:
         mixture = any(getattr(config, n, None) for n in ("num_experts", "num_local_experts"))
         if mixture or not all(isinstance(size, int) for size in sizes):
             return None
-        hidden, heads, kind = sizes[1], sizes[4], getattr(config, "model_type", "")
+        vocabulary, hidden, intermediate, layers, heads = sizes
+        kind = getattr(config, "model_type", "")
         return cls(
-            *sizes,
+            vocabulary,
+            hidden,
+            intermediate,
+            layers,
+            heads,
             kv_heads=getattr(config, "num_key_value_heads", None) or heads,
             head=getattr(config, "head_dim", None) or hidden // heads,
             tied=bool(getattr(config, "tie_word_embeddings", False)),

@@ -150,7 +150,7 @@ class TorchLearner:
             self.write(slot, adapter)
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
             for group in self._optimizers[slot].param_groups:
-                # A setting, not a state.
+                # A setting and not a state: a fork may have another one.
                 group["weight_decay"] = self.config.weight_decay
 
     def _update_member(

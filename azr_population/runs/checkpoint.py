@@ -75,6 +75,22 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
 
 
+def load_checkpoint(folder: Path, step: int) -> Checkpoint:
+    """Reads the checkpoint of one step in `folder`. Raises UserError: there is none, or it is
+    damaged."""
+    available = dict(steps(folder))
+    if step not in available:
+        steps_there = ", ".join(map(str, available)) or "no step"
+        raise UserError(
+            f"{folder} has no checkpoint of step {step}, but of {steps_there}; "
+            "a run keeps those of every N steps with run.permanent_checkpoint_every=N"
+        )
+    try:
+        return _read(step, available[step], [])
+    except Exception as error:  # as above
+        raise UserError(f"{available[step]} is damaged: {error}") from error
+
+
 def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:
     """The tensors of a sound checkpoint, on the CPU, without checking the checksums again.
 

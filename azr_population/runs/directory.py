@@ -34,6 +34,7 @@ from azr_population.files import (
     lock,
     open_own,
     read_json,
+    read_text,
     read_yaml,
     refuse_unplain,
     write_atomically,
@@ -156,6 +157,13 @@ class RunDirectory:
             # The file was replaced after that step, so it is the current one again.
             if _truncate(older, last_step):
                 os.replace(older, path)
+
+    def copy_records(self, other: RunDirectory, last_step: int) -> None:
+        """Copies another run's records up to `last_step`, in place of its own."""
+        for source in (path for record in RECORDS for path in other._files(record)):
+            if source.exists():
+                write_atomically(self.path / source.name, read_text(source))
+        self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain data. Raises UserError: there is none, or it cannot

@@ -31,7 +31,7 @@ class Construct(NamedTuple):
     text: str
 
 
-CONSTRUCTS = (
+CONSTRUCTS: tuple[Construct, ...] = (
     Construct(STR, STR, "''.join(c * 2 for c in {x})"),
     Construct(STR, STR, "{x}[::3]"),
     Construct(STR, STR, "{x}[1:3]"),

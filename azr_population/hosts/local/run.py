@@ -24,6 +24,7 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.hosts.local.check import check_config, fill_in
+from azr_population.hosts.local.fork import parent_of
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
@@ -128,7 +129,9 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
     one is created and locked here; that of another has been locked."""
     view = view or VIEWS.find(config.run.console)()
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
-    seed_file = None if checkpoint else config.task.seed_file
+    base = "" if checkpoint else fingerprint(base_of(config.base))
+    parent = None if checkpoint else parent_of(config, base)
+    seed_file = None if checkpoint or parent else config.task.seed_file
     seeds = find_domain(config.task.domain).read_seeds(seed_file) if seed_file else []
     with _self_play(config) as play, ExitStack() as stack:
         store = Store(play, directory)
@@ -137,7 +140,8 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
                 **environment(),
                 "threads": torch.get_num_threads(),
                 "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-                "base": fingerprint(base_of(config.base)),
+                "base": base,
+                **(parent.record() if parent else {}),
             }
             directory.create(to_yaml(config), record)
             stack.enter_context(directory.locked())
@@ -149,6 +153,9 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
             store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
             store.folders.export()
+        elif parent:
+            view.on_note(parent.note)
+            store.fork(parent)
         else:
             store.begin(seeds)
         directory.truncate(play.step)

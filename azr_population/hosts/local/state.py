@@ -12,6 +12,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path
 from azr_population.config.effects import replay_settings
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
+from azr_population.hosts.local.fork import Parent
 from azr_population.hosts.local.run_engine import base_of
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.phases import valid_tasks
@@ -38,6 +39,13 @@ class Store:
         play.population.load_founders(context.engine.read, context.engine.write)
         for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
             play.population.buffer.add(task, generator)
+        self.save()
+        self.take_snapshot()
+
+    def fork(self, parent: Parent) -> None:
+        """Sets the state before the first step of a fork: its parent's, with the records so far."""
+        self._put_in_place(parent.checkpoint, parent.directory)
+        self.directory.copy_records(parent.directory, parent.checkpoint.step)
         self.save()
         self.take_snapshot()
 
@@ -89,7 +97,10 @@ class Store:
                     f"step {checkpoint.step} was made with {key}={before[key]}; restore that, or "
                     "start a new run"
                 )
-        where = f"{self.directory.checkpoints}/step_{checkpoint.step}"
+        self._put_in_place(checkpoint, self.directory)
+
+    def _put_in_place(self, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+        where = f"{directory.checkpoints}/step_{checkpoint.step}"
         if named := _unsound(checkpoint.tensors):
             raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
         try:

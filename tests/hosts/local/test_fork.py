@@ -1,0 +1,121 @@
+"""Forks of a run on the nano base: the same state, changed settings."""
+
+import shutil
+
+import pytest
+import torch
+from test_local_run import records, train
+
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest, steps
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "parent"
+    overrides = [
+        "run.save_total_limit=1", "run.permanent_checkpoint_every=2", "run.snapshot_every=2",
+    ]  # fmt: skip
+    overrides.append("run.snapshot_steps=[0,1,9]")
+    assert train(path, "run.steps=4", *overrides) == 0
+    return path
+
+
+def test_checkpoints_and_snapshots_stay_where_they_are_asked_for(parent):
+    assert [step for step, _ in steps(parent / "checkpoints")] == [2, 4]
+    assert [step for step, _ in steps(parent / "snapshots")] == [0, 1, 2, 4]
+    last, first = (parent / "snapshots" / f"step_{step}" for step in (4, 0))
+    assert len(list(first.iterdir())) == len(list(last.iterdir()))
+    assert members_digest(last) == members_digest(parent / "members")
+    other = (members_digest(parent / "snapshots" / f"step_{step}") for step in (0, 1, 2))
+    assert len({*other, members_digest(last)}) == 4
+
+
+def test_a_resumed_run_has_the_snapshots_of_a_whole_one(parent, tmp_path):
+    path = shutil.copytree(parent, tmp_path / "run")
+    # As a crash in step 4 leaves it: a snapshot that no checkpoint covers.
+    shutil.rmtree(path / "checkpoints" / "step_4")
+    (path / "snapshots" / "step_4").rename(path / "snapshots" / "step_3")
+    assert main(["resume", str(path)]) == 0
+    assert [step for step, _ in steps(path / "snapshots")] == [0, 1, 2, 4]
+    again, whole = (run / "snapshots" / "step_4" for run in (path, parent))
+    assert members_digest(again) == members_digest(whole)
+
+
+def test_a_fork_without_a_change_is_the_run_itself(parent, tmp_path):
+    path = tmp_path / "same"
+    assert train(path, "run.steps=4", f"run.init_from={parent}@2") == 0
+    assert records(path) == records(parent)
+    assert members_digest(path / "members") == members_digest(parent / "members")
+    assert RunDirectory(path).environment()["fork"] == {"run": str(parent), "step": 2}
+
+
+def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
+    path = tmp_path / "other"
+    changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.batch_size=24"]
+    assert train(path, f"run.init_from={parent}@2", *changed) == 0
+    output = capsys.readouterr().out
+    assert "seed=4" in output and "population.teacher_lr=0" in output
+    ours, theirs = records(path), records(parent)
+    assert [row["step"] for row in ours[0]] == [1, 2, 3]
+    assert ours[0][:2] == theirs[0][:2] and ours[0][2] != theirs[0][2]
+    # A teacher whose step is 0 stays what it was; a student does not.
+    at_2, at_3 = (
+        dict(steps(folder))[2 + n]
+        for n, folder in enumerate((parent / "checkpoints", path / "checkpoints"))
+    )
+    before, after = (
+        torch.load(checkpoint / "state.pt", weights_only=True) for checkpoint in (at_2, at_3)
+    )
+    same = [
+        all(
+            torch.equal(old, new)
+            for name, pair in before["adapters"][slot].items()
+            for old, new in zip(pair, after["adapters"][slot][name], strict=True)
+        )
+        for slot in range(4)
+    ]
+    assert same == [True, True, False, False]
+
+
+PAST = ["matchmaking.past_opponent_fraction=0.5", "run.snapshot_every=1"]
+
+
+def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_path):
+    whole, fork = tmp_path / "whole", tmp_path / "fork"
+    assert train(whole, *PAST, "population=1t1s", "run.steps=3") == 0
+    parts = shutil.copytree(whole, tmp_path / "parts")
+    shutil.rmtree(parts / "checkpoints" / "step_3")
+    assert main(["resume", str(parts)]) == 0
+    assert records(parts) == records(whole)
+    guests = [row.get("past/student", "") for row in RunDirectory(whole).metrics()]
+    assert guests[0] == "" and all("@" in name for name in guests[1:])
+    without = ["population=1t1s", "run.steps=3", "matchmaking.past_opponent_fraction=0"]
+    assert train(fork, f"run.init_from={whole}@2", *without) == 0
+    assert "past/student" not in list(RunDirectory(fork).metrics())[2]
+
+
+def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
+    for typed in (["matchmaking.past_opponent_fraction=0.2"], [*PAST, "population=single"]):
+        assert train(tmp_path / "none", *typed) == 2
+        assert "run.snapshot_every=10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        (["run.init_from={parent}"], "run.init_from="),
+        (["run.init_from={parent}@3"], "2, 4"),
+        (["run.init_from={parent}@4", "run.steps=4"], "run.steps=4"),
+        (["run.init_from={parent}@2", "population=1t1s"], "population.teachers=1"),
+        (["run.init_from={parent}@2", "base.lora.rank=4"], "base.lora.rank=4"),
+    ],
+)
+def test_a_fork_that_cannot_be_is_told(parent, tmp_path, capsys, typed, value):
+    typed = [text.format(parent=parent) for text in typed]
+    assert train(tmp_path / "new", "run.steps=6", *typed) == 2
+    assert value in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
