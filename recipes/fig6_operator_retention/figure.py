@@ -106,13 +106,18 @@ def table(arms: Arms, margin: float) -> str:
             f"{worse} / {better} of {len(arm_runs)}",
             counted(still),
             middle(still),
+            *(("-", "-", "-", "-", "-") if arm == "untouched" else ()),
+            *(() if arm == "untouched" else (counted(level), middle(level))),
+            *(
+                ()
+                if arm == "untouched"
+                else (
+                    shown(over_seeds(ends)),
+                    f"p = {equivalence([end / 100 for end in ends]):.3f}",
+                    verdict_of(arms, arm, margin),
+                )
+            ),
         ]
-        if arm == "untouched":
-            cells += ["-"] * 5
-        else:
-            p = equivalence([end / 100 for end in ends])
-            cells += [counted(level), middle(level), shown(over_seeds(ends)), f"p = {p:.3f}"]
-            cells.append(verdict_of(arms, arm, margin))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

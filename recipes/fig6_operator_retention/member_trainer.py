@@ -2,8 +2,9 @@
 
 Training is a student's in a run: `--samples` attempts per task, AZR's rewards (1, -0.5, -1), the
 baseline `--baseline` (a run's `student_advantage`), AdamW. One thing differs: tasks do not come
-from teachers, so that all arms have the same ones and something to learn. They come from the
-grammar of the nano base, a fifth from the core and the rest from the long tail.
+from teachers, so that all arms have the same ones and something to learn. On the nano base they
+come from its grammar, a fifth from the core and the rest from the long tail; on another base from
+an AZR seed file, a quarter of it held out.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from random import Random
 from azr_population.bases.nano import nano_base_path
 from azr_population.bases.nano.eval_tasks import CORE, draw_eval_tasks, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
-from azr_population.config.schema import LearnerConfig
+from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.formats import ChatFormat, NanoFormat
 from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
 from azr_population.measuring.training_check import right_answers
 from azr_population.method.advantages import BASELINES, RAW, task_relative
+from azr_population.method.phases import valid_tasks
 from azr_population.method.rewards import student_reward
 from azr_population.referee import Referee
 from azr_population.runs.streams import Streams
@@ -38,7 +41,6 @@ RIGHT_EACH = 4
 by rewards, because about that share of attempts is right and teaches something."""
 SLOT = 0
 """The slot of the member that is trained."""
-SEED = 1
 
 
 class MemberTrainer:
@@ -47,20 +49,37 @@ class MemberTrainer:
     def __init__(self, arguments: argparse.Namespace, referee: Referee, members: int) -> None:
         self._arguments = arguments
         self._referee = referee
-        self.streams, self.format, self.base = Streams(SEED), NanoFormat(), str(nano_base_path())
-        self.eval_tasks = draw_eval_tasks(arguments.eval_tasks, seed=7, types=(O,))
-        self._pool = _training_tasks(3000)
+        self.streams = Streams(arguments.seed)
+        base = Path(arguments.base or nano_base_path())
+        self.base = str(base)
+        self.format: Format = ChatFormat() if arguments.base else NanoFormat()
+        if arguments.base:
+            proposals = [p for p in Code().read_seeds(arguments.seed_file) if p.type == O]
+            tasks = valid_tasks(proposals, Code(), referee, TaskConfig())
+            self.eval_tasks, self._pool = (
+                tasks[::4],
+                [task for i, task in enumerate(tasks) if i % 4],
+            )
+        else:
+            self.eval_tasks = draw_eval_tasks(arguments.eval_tasks, seed=7, types=(O,))
+            self._pool = _training_tasks(3000, arguments.seed)
         settings = EngineSettings(
             self.base,
             tuple(f"slot {slot}" for slot in range(members)),
             LoraSpec(rank=arguments.rank, alpha=2.0 * arguments.rank),
-            learner=LearnerConfig(importance_sampling_cap=0.0, micro_batch_tokens=1024),
+            dtype=arguments.dtype,
+            device=arguments.device,
+            learner=LearnerConfig(
+                importance_sampling_cap=0.0, micro_batch_tokens=arguments.micro_batch_tokens
+            ),
         )
         self._engine = text_engine(settings, [self.streams.torch("parents")] * members)
         self.fresh = [self._engine.read(slot) for slot in range(members)]
 
-    def base_sha256(self) -> str:
-        """16 digits of the base's digest."""
+    def base_sha256(self) -> str | None:
+        """16 digits of the nano base's digest; None for another base."""
+        if self._arguments.base:
+            return None
         weights = (Path(self.base) / "model.safetensors").read_bytes()
         return hashlib.sha256(weights).hexdigest()[:16]
 
@@ -118,10 +137,15 @@ class MemberTrainer:
         return sum(solved) / len(solved)
 
     def evaluate(self) -> list[float]:
-        """The score at each task of the eval, 0 or 1: greedy decoding."""
-        seed = self.streams.integer("exam")
-        answers = self._answer(self.eval_tasks, 1, seed, temperature=0.0)
-        return [float(solved) for ((_, _, solved),) in answers]
+        """The score at each task of the eval: greedy decoding for the nano base, the share of 4
+        samples for another."""
+        if isinstance(self.format, NanoFormat):
+            answers = self._answer(
+                self.eval_tasks, 1, self.streams.integer("exam"), temperature=0.0
+            )
+        else:
+            answers = self._answer(self.eval_tasks, 4, self.streams.integer("exam"))
+        return [sum(solved for _, _, solved in group) / len(group) for group in answers]
 
     def _answer(
         self, tasks: Sequence[Task], attempts: int, seed: int, temperature: float = 1.0
@@ -155,9 +179,9 @@ class MemberTrainer:
         return results
 
 
-def _training_tasks(count: int) -> list[Task]:
+def _training_tasks(count: int, seed: int) -> list[Task]:
     """code_o tasks of the grammar, without held-out programs."""
-    rng = Random(f"retention {SEED}")
+    rng = Random(f"retention {seed}")
     grammar = TailGrammar(rng)
     shares = (CORE_SHARE, *[(1 - CORE_SHARE) / len(BANDS)] * len(BANDS))
     drawn = rng.choices((CORE, *BANDS), shares, k=count)

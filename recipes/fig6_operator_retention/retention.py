@@ -40,7 +40,7 @@ from azr_population.weights.peft_folder import load_adapter, save_adapter
 EVALUATE = (0, 2, 5, 8, 11, 14, 17, 20)
 CONTROLS = ("untouched", "again", "reset", "noise")
 ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code))
-FREE = ("out", "seeds", "arms", "threads")
+FREE = ("out", "seeds", "arms", "threads", "device")
 """Arguments that may differ between the processes of one folder."""
 
 
@@ -176,8 +176,18 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--eval-tasks", type=int, default=1200, help="tasks of the nano eval")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--micro-batch-tokens", type=int, default=1024)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--base", help="a Hugging Face folder instead of the nano base")
+    parser.add_argument("--seed-file", help="AZR's *_seed_io.jsonl, needed with --base")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
     arguments = parser.parse_args(words)
+    if bool(arguments.base) != bool(arguments.seed_file):
+        parser.error("--base and --seed-file go together")
+    if arguments.base and arguments.parents == "right_answers":
+        parser.error("--parents right_answers is for the nano base, whose tasks have one answer")
     if min(arguments.seeds) < 1 or max(arguments.seeds) > 9:
         parser.error("--seeds are numbers from 1 to 9")
     return arguments
