@@ -1,11 +1,20 @@
 """Text in, text out: what self-play asks of an engine, on top of token ids."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-from azr_population.engines.engine import Completion, Engine, GeneratedCounts, Sampling
+from azr_population.engines.engine import (
+    Completion,
+    Engine,
+    GeneratedCounts,
+    Hyperparameters,
+    Samples,
+    Sampling,
+    Updates,
+)
+from azr_population.weights.adapter import Adapter
 
 
 class TextEngine:
@@ -20,9 +29,6 @@ class TextEngine:
         self.tokenizer = tokenizer
         self._chat = chat
         self._generated = GeneratedCounts()
-        # What has no text goes to the engine as it is.
-        self.update, self.read, self.write = engine.update, engine.read, engine.write
-        self.state_dict, self.load_state_dict = engine.state_dict, engine.load_state_dict
 
     def generate(
         self, prompts: Sequence[str], slots: Sequence[int], sampling: Sampling, seed: int
@@ -62,6 +68,22 @@ class TextEngine:
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:
         """The token ids that the engine is given for these prompts."""
         return encode(self.tokenizer, prompts, self._chat)
+
+    def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
+        """As the engine's, like all below: they have no text."""
+        return self.engine.update(samples, hyperparameters)
+
+    def read(self, slot: int) -> Adapter:
+        return self.engine.read(slot)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        self.engine.write(slot, adapter)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.engine.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.engine.load_state_dict(state)
 
 
 def encode(tokenizer: Any, prompts: Sequence[str], chat: bool) -> list[list[int]]:

@@ -232,8 +232,9 @@ def test_a_members_folder_of_such_values(run, capsys, value):
         next(iter(tensors.values()))[0, 0] = value
         save_file(tensors, file)
     refused(capsys, "sample", run, "student_0", "--propose", "code_o")
-    refused(capsys, "crossplay", run, "--every", 1)
-    refused(capsys, "eval", run, "--every", 1)
+    for command in ("crossplay", "eval"):
+        assert main([command, str(run), "--every", "1"]) == 2
+        assert "step_1/teacher_0 " in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_report_that_is_a_folder(run, capsys):
