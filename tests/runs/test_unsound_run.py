@@ -234,7 +234,7 @@ def test_a_members_folder_of_such_values(run, capsys, value):
     refused(capsys, "sample", run, "student_0", "--propose", "code_o")
     for command in ("crossplay", "eval"):
         assert main([command, str(run), "--every", "1"]) == 2
-        assert "step_1/teacher_0 " in capsys.readouterr().err.splitlines()[-1]
+        assert "/snapshots/step_1/" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_report_that_is_a_folder(run, capsys):
