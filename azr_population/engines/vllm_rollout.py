@@ -75,10 +75,7 @@ class VllmRollout(Rollout):
             **_config_overrides(Path(base)),
             **(options or {}),
         }
-        share = "gpu_memory_utilization"
-        if on_gpu and share in arguments:
-            arguments[share] = versions.own_share(arguments[share])
-        self.llm = versions.make_llm(arguments)
+        self.llm = versions.make_llm(arguments, on_gpu)
         self.longest = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
 

@@ -116,13 +116,19 @@ def sampling_params(**arguments: Any) -> Any:
     )
 
 
-def make_llm(arguments: Mapping[str, Any]) -> Any:
+def make_llm(arguments: Mapping[str, Any], on_gpu: bool) -> Any:
     """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base, an option or the
     memory."""
-    from vllm import LLM
+    from vllm import LLM, EngineArgs
 
     vllm_draws.install()
+    share = "gpu_memory_utilization"
     try:
+        if on_gpu and share in arguments:
+            if version() < (0, 9):
+                # Leaves its choice between V0 and V1 in the environment, where `own_share` looks.
+                EngineArgs(**arguments).create_engine_config()
+            arguments = {**arguments, share: own_share(arguments[share])}
         return LLM(**arguments)
     except (ValueError, RuntimeError, TypeError, AssertionError) as error:
         raise UserError(

@@ -115,7 +115,7 @@ def usable_operators(mix: Mapping[str, float], parents: int) -> dict[str, Operat
     usable = {name: op for name, op in candidates.items() if op.parents <= parents}
     if not usable:
         reason = f"{parents} parents are too few" if candidates else "all weights are 0"
-        names = ", ".join(candidates or mix)
+        names = ", ".join(candidates or mix) or "them"
         raise UserError(
             f"evolution.operators: none of {names} can be used: {reason}; weigh a mutation, or set "
             "evolution.interval=0"

@@ -52,10 +52,10 @@ def test_vllms_reason_is_told_in_one_line(monkeypatch, words, reason):
     def refuse(**arguments):
         raise ValueError(words)
 
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=refuse))
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=refuse, EngineArgs=None))
     monkeypatch.setattr(vllm_versions.vllm_draws, "install", lambda: None)
     with pytest.raises(UserError) as error:
-        vllm_versions.make_llm({"model": "base"})
+        vllm_versions.make_llm({"model": "base"}, on_gpu=False)
     assert reason in str(error.value) and "engine.rollout=torch" in str(error.value)
     assert "\n" not in str(error.value) and "further" not in str(error.value)
 
@@ -71,3 +71,18 @@ def test_vllms_share_of_a_gpu_is_its_own_in_every_version(monkeypatch):
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setenv("VLLM_USE_V1", "0")
     assert vllm_versions.own_share(0.4) == 0.4
+
+
+def test_vllms_engine_before_v1_is_seen_though_vllm_chooses_it_itself(monkeypatch):
+    class EngineArgs(dict):
+        def create_engine_config(self):
+            monkeypatch.setenv("VLLM_USE_V1", "0")
+
+    monkeypatch.delenv("VLLM_USE_V1", raising=False)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=dict, EngineArgs=EngineArgs))
+    monkeypatch.setattr(vllm_versions.vllm_draws, "install", lambda: None)
+    monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
+    monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 20e9)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (60e9, 80e9))
+    arguments = {"model": "base", "gpu_memory_utilization": 0.4}
+    assert vllm_versions.make_llm(arguments, on_gpu=True) == arguments

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from types import ModuleType
 
 import pytest
 import torch
@@ -28,6 +29,8 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+WORKERS = "azr_population.engines.workers"
 
 
 @pytest.fixture
@@ -333,17 +336,30 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
     check(*ray)  # Its nodes have memory of their own.
 
 
-def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("ray")
-    pytest.importorskip("verl")
+@pytest.mark.parametrize("fault", ["init", "import"])
+def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch, fault):
+    """Stand-ins for both packages, of which only what starts a Ray is reached."""
+    ray = ModuleType("ray")
 
     def init(**options):
         raise RuntimeError("the node was not up within 30 s\nand more")
 
-    monkeypatch.setattr("azr_population.engines.workers.ray_engine.ray.init", init)
+    if fault == "init":
+        group = "azr_population.engines.workers.ray_engine"
+        pytest.importorskip("ray")
+        pytest.importorskip("verl")
+        monkeypatch.setattr(f"{group}.ray.init", init)
+        words = "the node was not up within 30 s"
+    else:
+        for name in [name for name in sys.modules if name.startswith(WORKERS)]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "ray", ray)  # has nothing to import from
+        monkeypatch.setitem(sys.modules, "ray.exceptions", None)
+        words = "engine=ray"
+    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: "1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     typed = [*SMALL, "engine=ray", "run.steps=1", f"run.dir={tmp_path / 'run'}"]
-    assert "the node was not up within 30 s" in refused(capsys, "train", *typed)
+    assert words in refused(capsys, "train", *typed)
 
 
 @pytest.mark.parametrize("slot", [0, 1], ids=["teacher", "student"])

@@ -60,7 +60,9 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
                 f"choose from {', '.join(types)}"
             )
     check_parallel(config, settings)
-    _check_matches(settings, agent_rows(config, settings))
+    rows = agent_rows(config, settings)
+    _check_matches(settings, rows)
+    _check_seeds(config, rows)
 
 
 def agent_rows(config: Any, settings: PopulationSettings) -> int:
@@ -114,6 +116,32 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
             "numbers of teachers and students equal",
             key="population.teachers",
         )
+
+
+def _check_seeds(config: Any, rows: int) -> None:
+    """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
+    needed = rows * config.azr.data_selection_strategy.update_iteration
+    types_by_key = {
+        "azr.seed_dataset": ("code_i", "code_o"),
+        "azr.error_seed_dataset": ("code_e",),
+        "azr.code_f_seed_dataset": ("code_f",),
+    }
+    for key, problem_types in types_by_key.items():
+        path = OmegaConf.select(config, key)
+        if path is None or not set(problem_types) & set(config.azr.problem_types):
+            continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = sum(1 for line in file if line.strip())
+        except OSError as error:
+            raise UserError(f"{key}={path} cannot be read: {error.strerror}", key=key) from error
+        if lines < needed:
+            raise UserError(
+                f"{key}={path} holds {lines} tasks, and {needed} different ones are drawn for a "
+                "step; lower data.train_batch_size (or population.batch_size), or give more seed "
+                "tasks",
+                key=key,
+            )
 
 
 def check_parallel(config: Any, settings: PopulationSettings) -> None:

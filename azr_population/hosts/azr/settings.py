@@ -67,7 +67,13 @@ def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
     }
     ours = settings.model_dump(include=set(ComputeConfig.model_fields))
     keys = ("fsdp_config.param_offload", "fsdp_config.optimizer_offload")
-    if settings.offload is None and any(OmegaConf.select(actor, key) for key in keys):
+    offloads = any(OmegaConf.select(actor, key) for key in keys)
+    # A sampler that computes with the learner's weights leaves nothing to offload for.
+    if (
+        settings.offload is None
+        and offloads
+        and rollout_settings(config, settings).kind.own_weights
+    ):
         ours["offload"] = True
     return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
 

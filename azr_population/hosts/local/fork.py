@@ -65,7 +65,7 @@ def parent_of(config: Config, base: str) -> Parent | None:
                 f"{key}={ours} does not fit run.init_from={typed}, which has {key}={theirs}",
                 key=key,
             )
-    parent.check_base(base, "; set base.path to the right one")
+    parent.check_base(base, f"; run.init_from={typed} needs the first: set base.path to it")
     settings = [f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed]
     settings = [text for text in settings if not text.startswith("run.init_from=")]
     note = f"forked from {typed}; {', '.join(settings) or 'no setting differs'}"

@@ -20,7 +20,7 @@ from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.method.members import Roster
 from azr_population.runs.streams import Streams
 from azr_population.weights.bank import target_layers
@@ -35,7 +35,13 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     settings = engine_settings(config)
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
-        from azr_population.engines.workers.ray_engine import ray_engine
+        try:
+            from azr_population.engines.workers.ray_engine import ray_engine
+        except ImportError as error:
+            raise UserError(
+                f"engine=ray: Ray or veRL does not import: {first_line(error)}; install "
+                "azr_population[verl] anew, or use engine=torch"
+            ) from error
 
         with ray_engine(settings, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from azr_population.config.effects import replay_settings
 from azr_population.domains.task import ParsedProposal
@@ -113,15 +111,15 @@ class Store:
             ) from error
 
 
-def _unsound(tensors: Any) -> str | None:
+def _unsound(node: Any, path: str = "") -> str | None:
     """The first value in nested tensors that no training leaves, and where."""
-    for path, value in tree_flatten_with_path(tensors)[0]:
-        if not isinstance(value, torch.Tensor):
-            continue
-        where = ".".join(re.findall(r"\w[\w.]*", keystr(path)))
-        if not torch.isfinite(value).all():
-            return f"a value that is not finite (NaN or Inf) in {where}"
-        largest = float(value.abs().max()) if value.numel() else 0.0
-        if where.startswith("adapters") and largest > LARGEST:
-            return f"{largest:.3g} in {where}"
-    return None
+    if isinstance(node, torch.Tensor):
+        if not torch.isfinite(node).all():
+            return f"a value that is not finite (NaN or Inf) in {path}"
+        largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
+        return f"{largest:.3g} in {path}" if largest > LARGEST else None
+    parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
+    if isinstance(node, (list, tuple)):
+        parts = enumerate(node)
+    unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
+    return next(filter(None, unsound), None)

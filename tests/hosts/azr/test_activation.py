@@ -27,6 +27,8 @@ azr:
   problem_types: [code_i, code_o, code_f]
   train_propose: true
   pretrain_pred_steps: -1
+  seed_dataset: null
+  code_f_seed_dataset: null
   data_selection_strategy: {update_iteration: 1}
 """
 
@@ -110,6 +112,7 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host, override):
         "trainer.critic_warmup=3",
         "azr.problem_types=[code_i,code_x]",
         "azr.train_propose=false",
+        "azr.seed_dataset=no/such/file.jsonl",
         # What is for local runs alone.
         "population.matchmaking.past_opponent_fraction=0.2",
         "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
@@ -155,3 +158,15 @@ def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
     message = capsys.readouterr().err
     assert caught.value.code == 1
     assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
+
+
+def test_seed_files_must_hold_a_students_rows(host, tmp_path):
+    seeds = tmp_path / "seeds.jsonl"
+    seeds.write_text("{}\n" * 60)
+    overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
+    config = composed(host, overrides)
+    with refuses("60"):
+        checks.check_config(config, read_settings(config.population))
+    config = composed(host, [*overrides, "population.batch_size=300"])
+    checks.check_config(config, read_settings(config.population))
+    assert checks.agent_rows(config, read_settings(config.population)) == 50

@@ -191,6 +191,12 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there, 
     config, settings = command(base(tmp_path), azrs)
     fitting.check_gpus(config, settings)
     assert settings.offload is config.population.offload is True
+    # A sampler that computes with the learner's weights has nothing to wait for.
+    config, settings = command(base(tmp_path), azrs, "population.rollout=torch")
+    check_parallel(config, settings)
+    assert not settings.offload
+    config, settings = command(base(tmp_path))
+    fitting.check_gpus(config, settings)
     # And what is kept is told to the workers, unless the user has said it.
     assert 0 < settings.recompute_above_tokens == config.population.recompute_above_tokens <= 8192
     config, settings = command(base(tmp_path), "population.recompute_above_tokens=0")

@@ -157,3 +157,12 @@ def test_workers_that_no_node_can_hold_together_are_refused(monkeypatch):
     placement.check_room(False, [63, 63], 2)
     with refuses("64 + 64 workers"):
         placement.check_room(False, [64, 64], 1)
+
+
+@pytest.mark.parametrize(("device", "workers"), [("cuda", 3), ("cpu", 2)])
+def test_workers_that_do_not_make_whole_groups_are_refused(tiny_base, device, workers):
+    rollout = RolloutSettings("vllm", vllm={"tensor_parallel_size": 2})
+    lora = LoraSpec(4, 8.0)
+    settings = EngineSettings(str(tiny_base), NAMES, lora, device, "float32", rollout=rollout)
+    with refuses("tensor_parallel_size=2"):
+        placement.start_workers(settings, [workers])
