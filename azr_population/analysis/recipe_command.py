@@ -111,16 +111,20 @@ def _write_script(plan: RecipePlan) -> None:
 def _run_scripts(plan: RecipePlan) -> None:
     """The command lines of a recipe with programs of its own; the last one draws."""
     options, recipe = plan.options, plan.recipe
-    results = recipe.folder / "results" if options.from_results else plan.results
+    committed = options.from_results and not plan.results.is_dir()
+    results = recipe.folder / "results" if committed else plan.results
     lines = [line.format(results=shlex.quote(str(results.absolute()))) for line in recipe.scripts]
+    if options.from_results:
+        lines = lines[-1:]
     if options.dry_run:
         say("\n".join(f"would run {line}" for line in lines))
-        say(f"about {recipe.minutes:.0f} min; nothing was started")
+        minutes = "" if options.from_results else f"about {recipe.minutes:.0f} min; "
+        say(f"{minutes}nothing was started")
         return
     if not options.from_results:
         _confirm(recipe.name, 60.0 * recipe.minutes, options)
     results.mkdir(parents=True, exist_ok=True)
-    for line in lines[-1:] if options.from_results else lines:
+    for line in lines:
         script, *typed = shlex.split(line)
         _call([sys.executable, str(recipe.folder / script), *typed])
     say(f"results: {results}")

@@ -6,6 +6,7 @@ from typing import ClassVar
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.format import Format
 from azr_population.domains.puzzles.grammar import PUZZLE
+from azr_population.domains.task import ParsedProposal
 from azr_population.registry import Registry
 
 
@@ -32,6 +33,16 @@ class ChatPuzzles(ChatFormat):
         "step by step, then give the value as a Python literal in an ```answer block."
     }
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (2048, 2048)}
+
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
+        """See `Format`; a blank answer block is none."""
+        proposal = super().parse_proposal(type, text)
+        return proposal if proposal and all(map(str.strip, proposal.inputs)) else None
+
+    def parse_answer(self, type: str, text: str) -> str | None:
+        """See `Format`; a blank answer block is none."""
+        answer = super().parse_answer(type, text)
+        return answer if answer and answer.strip() else None
 
 
 class ShortPuzzles(ChatPuzzles):

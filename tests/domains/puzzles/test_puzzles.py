@@ -2,7 +2,7 @@ import pytest
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.puzzles.domain import Puzzles
-from azr_population.domains.puzzles.grammar import candidates
+from azr_population.domains.puzzles.grammar import PUZZLE, candidates
 from azr_population.domains.task import ParsedProposal, Task
 
 PRODUCT = "def sat(x, n=221):\n    return x[0] * x[1] == n and 1 < x[0] < x[1]"
@@ -120,3 +120,12 @@ def test_candidates_hold_what_is_written():
     )
     assert {"[4, 5]", "'word'", "-77", "77", "8.5", "(8.5, {'k': 1})", "0", "''", "[]"} <= {*tried}
     assert len(tried) == len(set(tried)) and len(candidates("def sat(:")) == len(candidates(""))
+
+
+@pytest.mark.parametrize("name", ["chat", "short"])
+def test_a_blank_answer_block_is_no_answer(name):
+    form = Puzzles().format(name)
+    program = "```python\ndef sat(x):\n    return x > 5\n```\n"
+    for block, answer in (("```answer\n7\n```", "7"), ("```answer\n \n```", None)):
+        assert form.parse_answer(PUZZLE, block) == answer
+        assert (form.parse_proposal(PUZZLE, program + block) is None) == (answer is None)
