@@ -104,6 +104,6 @@ def operator(
         made = Operator(
             name or function.__name__, code, parents, defaults, limits, function, step_size
         )
-        return OPERATORS.register(name, f"PopuLoRA {code}")(made) if name else made
+        return OPERATORS.register(name, code)(made) if name else made
 
     return register

@@ -56,8 +56,11 @@ def run_device(config: Any) -> str:
     return str(OmegaConf.select(config, "trainer.device", default="cuda"))
 
 
-def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
-    """How members are trained in an AZR run: by the settings and by `actor_rollout_ref.actor`."""
+def learner_config(
+    config: Any, settings: PopulationSettings, rollout: RolloutSettings
+) -> LearnerConfig:
+    """How members are trained in an AZR run that samples with `rollout`: by the settings and by
+    `actor_rollout_ref.actor`."""
     model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
     azrs = {
         "max_grad_norm": OmegaConf.select(actor, "grad_clip"),
@@ -69,11 +72,7 @@ def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
     keys = ("fsdp_config.param_offload", "fsdp_config.optimizer_offload")
     offloads = any(OmegaConf.select(actor, key) for key in keys)
     # A sampler that computes with the learner's weights leaves nothing to offload for.
-    if (
-        settings.offload is None
-        and offloads
-        and rollout_settings(config, settings).kind.own_weights
-    ):
+    if settings.offload is None and offloads and rollout.kind.own_weights:
         ours["offload"] = True
     return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
 
@@ -84,6 +83,7 @@ def engine_settings(
     """The engine of an AZR run, on the command's `trainer.device` or on this one."""
     device = device or run_device(config)
     roster = Roster.make(settings.teachers, settings.students)
+    rollout = rollout_settings(config, settings, device)
     return EngineSettings(
         base=str(config.actor_rollout_ref.model.path),
         names=tuple(member.name for member in roster),
@@ -91,8 +91,8 @@ def engine_settings(
         device="cuda" if device == "cuda" else "cpu",
         dtype=settings.dtype or ("bfloat16" if device == "cuda" else "float32"),
         quantization=settings.quantization,
-        rollout=rollout_settings(config, settings, device),
-        learner=learner_config(config, settings),
+        rollout=rollout,
+        learner=learner_config(config, settings, rollout),
         seed=settings.seed,
         threads=settings.threads,
     )

@@ -66,7 +66,8 @@ def parent_of(config: Config, base: str) -> Parent | None:
                 key=key,
             )
     parent.check_base(base, f"; run.init_from={typed} needs the first: set base.path to it")
-    settings = [f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed]
-    settings = [text for text in settings if not text.startswith("run.init_from=")]
+    settings = [
+        f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed if key != "run.init_from"
+    ]
     note = f"forked from {typed}; {', '.join(settings) or 'no setting differs'}"
     return Parent(parent, checkpoint, note)
