@@ -1,4 +1,4 @@
-"""This checkout against another one, in turns: the step of a local run.
+"""This checkout against another one, in turns: the step of a local run, and its sampling.
 
     git worktree add ../old 8fd2eb3
     python benchmarks/checkouts.py ../old [--rounds 5] [--steps 4] [KEY=VALUE ...]
@@ -8,8 +8,8 @@ A step: the nano base with 4 teachers and 4 students, batches of 48, all three t
 thread, without evals. In a round both play the same seed at the same time, so that other load
 affects both. Overrides are for both, those of `--theirs` for the other one only.
 
-The result is the median over rounds of the ratios of the median seconds of a step; above 1 ours is
-faster.
+The result is the median over rounds of the ratios of the median seconds, of a whole step and of its
+sampling (proposals and attempts); above 1 ours is faster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from statistics import median
 
 HERE = Path(__file__).resolve().parent.parent
 OVERRIDES = ("population=4t4s", "engine.threads=1", "eval.every=0")
+PARTS = {"step": ("time/step",), "sampling": ("time/propose", "time/solve")}
 
 
 def main() -> None:
@@ -40,22 +41,24 @@ def main() -> None:
     theirs = [*overrides, *arguments.theirs]
     sides = [(HERE, overrides), (arguments.checkout.resolve(), theirs)]
     rounds = [step_seconds(sides, arguments.steps, seed + 1) for seed in range(arguments.rounds)]
-    ratios = sorted(round(theirs / ours, 3) for ours, theirs in rounds)
-    result = {
+    result: dict[str, object] = {
         "command": " ".join(["python benchmarks/checkouts.py", *sys.argv[1:]]),
         "against": _commit(arguments.checkout),
         "commit": _commit(HERE),
-        "ratio": median(ratios),
-        "ratios": ratios,
-        "seconds": [[round(seconds, 3) for seconds in both] for both in rounds],
     }
+    for part in PARTS:
+        seconds = [[side[part] for side in both] for both in rounds]
+        ratios = sorted(round(theirs / ours, 3) for ours, theirs in seconds)
+        result[part] = {"ratio": median(ratios), "ratios": ratios, "seconds": seconds}
     print(json.dumps(result, indent=2))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def step_seconds(sides: list[tuple[Path, list[str]]], steps: int, seed: int) -> list[float]:
-    """Median seconds of a step, ours and theirs; the first step warms up."""
+def step_seconds(
+    sides: list[tuple[Path, list[str]]], steps: int, seed: int
+) -> list[dict[str, float]]:
+    """Median seconds of a step and of its parts, ours and theirs; the first step warms up."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [Path(folder) / name for name in ("ours", "theirs")]
         started = []
@@ -70,8 +73,17 @@ def step_seconds(sides: list[tuple[Path, list[str]]], steps: int, seed: int) -> 
             )
         if any([process.wait() for process in started]):
             raise SystemExit("a run ended with an error, see above")
-        records = [(run / "metrics.jsonl").read_text("utf-8").splitlines() for run in runs]
-        return [median(json.loads(row)["time/step"] for row in rows[1:]) for rows in records]
+        records = [
+            [json.loads(row) for row in (run / "metrics.jsonl").read_text("utf-8").splitlines()[1:]]
+            for run in runs
+        ]
+    return [
+        {
+            part: round(median(sum(step[key] for key in keys) for step in played), 3)
+            for part, keys in PARTS.items()
+        }
+        for played in records
+    ]
 
 
 def _commit(checkout: Path) -> str:
