@@ -31,13 +31,14 @@ from operators import Clock, measure
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import vllm_versions
-from azr_population.engines.assembly import LocalEngine
+from azr_population.engines.assembly import EngineSettings, LocalEngine
 from azr_population.engines.base_model import load_base
 from azr_population.engines.canary import Canary, random_adapter
 from azr_population.engines.engine import Hyperparameters, Rollout, Sampling, TrainingSample
 from azr_population.engines.memory import GIB, Architecture, Load, phases
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
+from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import first_line
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
@@ -139,17 +140,16 @@ class Machine:
         if kind == "torch":
             yield TorchRollout(learner.model, learner.bank, frozenset())
             return
-        from azr_population.engines.vllm_rollout import VllmRollout
-
         longest = max(320, self.asked.prompt + 3 * self.asked.tokens)
         options: dict[str, Any] = {"max_model_len": longest}
         options |= {"load_format": "dummy"} if dummy else {}
         options |= {"gpu_memory_utilization": 0.4} if self.on_gpu else {}
         with folder(self.config if dummy else learner.model) as path:
-            rollout = VllmRollout(
-                path, MEMBERS, self.spec.rank, frozenset(), on_gpu=self.on_gpu,
-                dtype=self.dtype_name, options=options,
-            )  # fmt: skip
+            names, device = tuple(map(str, range(MEMBERS))), "cuda" if self.on_gpu else "cpu"
+            settings = EngineSettings(
+                str(path), names, self.spec, device, self.dtype_name, vllm=options
+            )
+            rollout = VllmRollout(settings, frozenset())
             for slot in range(MEMBERS):
                 rollout.push(slot, learner.read(slot))
             yield rollout

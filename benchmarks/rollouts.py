@@ -36,8 +36,10 @@ from drawn import LLAMAS, llama, seeds
 from transformers import LlamaForCausalLM
 
 from azr_population.engines import vllm_versions
+from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.engine import Sampling
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
+from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
@@ -149,15 +151,13 @@ def contenders(
         writers["peft"] = by_peft(with_peft, folder, adapters)
     if not any(map(installed, vllm_versions.DISTRIBUTIONS)):
         return writers, None
-    from azr_population.engines.vllm_rollout import VllmRollout
 
     options = {
         "max_model_len": max(prompt + tokens for _, prompt, tokens in arguments.cases),
         "max_num_seqs": max(count for count, _, _ in arguments.cases),
     }
-    rollout = VllmRollout(
-        folder, slots, spec.rank, frozenset(), dtype="float32", on_gpu=False, options=options
-    )
+    names = tuple(map(str, range(slots)))
+    rollout = VllmRollout(EngineSettings(str(folder), names, spec, vllm=options), frozenset())
 
     def push() -> None:
         for slot, adapter in enumerate(adapters):

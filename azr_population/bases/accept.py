@@ -28,7 +28,6 @@ from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.engine import Sampling
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.matchmaking import Match
@@ -130,7 +129,7 @@ def accept(
         ("base",),
         LoraSpec(1, 1.0, ("all-linear",)),
         dtype="bfloat16" if prompts.chat else "float32",
-        rollout=RolloutSettings(rows=64),  # the logits take most of a step's memory
+        generate_rows=64,  # the logits take most of a step's memory
     )
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], prompts.chat)
     seeds = count(seed + 1)

@@ -403,8 +403,8 @@ class EngineConfig(LearnerConfig):
     workers: int = Field(default=1, ge=1, le=1024)
     """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
     rollout: str = "torch"
-    """The sampler: `torch`, `vllm` (if installed), or a `RolloutKind` of yours: `module.Class`
-    (`engines/rollouts.py`)."""
+    """The sampler: `torch`, `vllm` (if installed), or a `Rollout` of yours: `module.Class`
+    (`engines/engine.py`)."""
     vllm: dict[str, Any] = Field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
     device: Literal["cpu", "cuda"] = "cpu"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
-from azr_population.engines.base_model import load_base
+from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Engine,
@@ -26,14 +26,19 @@ from azr_population.engines.engine import (
 )
 from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import POLICY_LOSSES
-from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import make_bank
+from azr_population.engines.torch_rollout import ROWS, TOKENS, TorchRollout, make_bank
+from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import UserError
+from azr_population.registry import Registry
 from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+
+ROLLOUTS: Registry[type[Rollout]] = Registry("rollout")
+ROLLOUTS.register("torch", "ours")(TorchRollout)
+ROLLOUTS.register("vllm", "vLLM, multi-LoRA")(VllmRollout)
 
 IMPORTANCE_CAP = 2.0
 """Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
@@ -57,7 +62,13 @@ class EngineSettings:
     """The base's dtype."""
     quantization: str | None = None
     """The base's quantization; see `BaseConfig`."""
-    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    rollout: str = "torch"
+    """What samples, by its name in `ROLLOUTS`."""
+    generate_rows: int = ROWS
+    generate_tokens: int = TOKENS
+    """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
+    vllm: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `vllm.LLM` as the user gave them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     seed: int = 0
     """Of the members that worker processes draw."""
@@ -70,6 +81,16 @@ class EngineSettings:
         return len(self.names)
 
     @property
+    def rollout_class(self) -> type[Rollout]:
+        """The class of what samples. Raises UserError when there is none."""
+        return ROLLOUTS.find(self.rollout)
+
+    @property
+    def together(self) -> int:
+        """Ranks that sample the same rows together: vLLM's tensor parallelism."""
+        return int(self.vllm.get("tensor_parallel_size") or 1)
+
+    @property
     def importance_sampling_cap(self) -> float:
         """The cap of the importance weights. Empty: 2 if the sampler's log-probabilities differ
         from the learner's, because it has its own weights or the base is not float32; otherwise 0,
@@ -77,7 +98,8 @@ class EngineSettings:
         cap = self.learner.importance_sampling_cap
         if cap is not None:
             return cap
-        return IMPORTANCE_CAP if self.rollout.kind.own_weights or self.dtype != "float32" else 0.0
+        own_weights = self.rollout_class.own_weights
+        return IMPORTANCE_CAP if own_weights or self.dtype != "float32" else 0.0
 
 
 def lora_of(config: LoraConfig) -> LoraSpec:
@@ -154,15 +176,13 @@ def make_engine(
     """The engine of these settings, slot i drawn by `generators[i]`, and its base's tokenizer; for
     `parallel` see `TorchLearner`. Raises UserError: the base does not load, or what samples cannot
     serve it, or does not serve it as the learner holds it."""
-    base = str(base_folder(settings.base))
-    rollout = settings.rollout
-    if settings.quantization and rollout.kind.own_weights:
+    settings = replace(settings, base=str(base_folder(settings.base)))
+    if settings.quantization and settings.rollout_class.own_weights:
         # vLLM quantises its copy in the same way.
-        rollout = replace(rollout, vllm={"quantization": "bitsandbytes", **rollout.vllm})
-    settings = replace(settings, base=base, rollout=rollout)
+        settings = replace(settings, vllm={"quantization": "bitsandbytes", **settings.vllm})
     shard = bool(settings.learner.shard_base) and ranks() > 1
     model, tokenizer = load_base(
-        base, settings.dtype, settings.device, shard, settings.quantization
+        settings.base, settings.dtype, settings.device, shard, settings.quantization
     )
     return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 
@@ -185,9 +205,8 @@ def assemble(
     bank = make_bank(model, settings.lora, generators)
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)
-    served = Served(model, tokenizer, bank, settings.base, settings.dtype, settings.device)
-    rollout = settings.rollout.kind.make(served, settings.rollout)
-    if not settings.rollout.kind.own_weights:
+    rollout = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
+    if not rollout.own_weights:
         return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
@@ -215,15 +234,15 @@ def check_settings(settings: EngineSettings) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer, a
     loss or a sampler that there is not, adapters of a rank that the sampler does not take, a base
     that is sharded, offloaded or quantised where nothing computes with it."""
-    learner, rollout, quantization = settings.learner, settings.rollout, settings.quantization
+    learner, quantization = settings.learner, settings.quantization
     OPTIMIZERS.find(learner.optimizer)
     POLICY_LOSSES.find(learner.policy_loss)
-    rollout.kind.check(settings.lora.rank)
-    own_weights = rollout.kind.own_weights
+    settings.rollout_class.check(settings.lora.rank)
+    own_weights = settings.rollout_class.own_weights
     needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}
     for key in (key for key, needed in needs_weights.items() if needed and not own_weights):
         raise UserError(
-            f"{key}=true needs a sampler with weights of its own, and rollout={rollout.name} "
+            f"{key}=true needs a sampler with weights of its own, and rollout={settings.rollout} "
             f"samples from the learner's; use rollout=vllm, or {key}=false",
             key=key,
         )
@@ -238,7 +257,7 @@ def check_settings(settings: EngineSettings) -> None:
         )
     if learner.shard_base:
         reason = "cannot be sharded (FSDP2); set shard_base=false"
-    elif own_weights and rollout.together > 1:
+    elif own_weights and settings.together > 1:
         reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"
     elif own_weights and not settings.device.startswith("cuda"):
         reason = "is served by vLLM on GPUs only; use rollout=torch"

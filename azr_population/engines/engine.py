@@ -10,11 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from azr_population.weights.adapter import Adapter
+
+if TYPE_CHECKING:
+    from azr_population.engines.assembly import EngineSettings
+    from azr_population.weights.bank import Bank
 
 Ids = Sequence[int]
 """Token ids of one prompt or of one completion."""
@@ -160,10 +164,26 @@ class Sampler:
 
 
 class Rollout(Sampler):
-    """A sampler that receives the members' weights. A subclass has `stream` and `push`."""
+    """A sampler that receives the members' weights. A subclass has `make`, `stream` and `push`; one
+    of your own is in a module that the run can import: `engine.rollout=my_module.MyRollout`."""
 
+    own_weights = False
+    """Whether it has weights beside the learner's: then its log-probabilities are rounded in
+    another way, and a canary checks what it serves."""
     longest: int | None = None
     """Most tokens of a prompt and its completion together; None if only the base limits it."""
+
+    @classmethod
+    def check(cls, rank: int) -> None:
+        """Refuses what is known to fail before anything is loaded; `rank` is the adapters'."""
+
+    @classmethod
+    def make(
+        cls, model: nn.Module, bank: Bank, stop_ids: frozenset[int], settings: EngineSettings
+    ) -> Rollout:
+        """That of an engine on a loaded base, whose completions end with one of `stop_ids`. Of the
+        members in the bank only number and shape are asked, they are pushed later."""
+        raise NotImplementedError
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """Sets the slot's member to `adapter` from the next `generate` on."""

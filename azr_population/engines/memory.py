@@ -181,12 +181,12 @@ class Load:
     ) -> Load:
         """That of an engine with these settings. `rows` are generated at once, if they are fewer
         than the settings allow; `more` are fields of a load."""
-        learner, rollout, options = settings.learner, settings.rollout, settings.rollout.vllm
+        learner, options = settings.learner, settings.vllm
         on_gpu = settings.device.startswith("cuda")
-        vllm = on_gpu and rollout.name != "torch"
+        vllm = on_gpu and settings.rollout != "torch"
         products = learner.lora_dtype or (settings.dtype if on_gpu else "float32")
         optimizer, kept = moments(learner.optimizer)
-        rows = min(rollout.rows, rows or rollout.rows)
+        rows = min(settings.generate_rows, rows or settings.generate_rows)
         return cls(
             architecture,
             settings.slots,
@@ -202,10 +202,10 @@ class Load:
             keep=learner.recompute_above_tokens or 0,
             vllm=vllm,
             share=float(options.get("gpu_memory_utilization", 0.9)),
-            parallel=rollout.together,
+            parallel=settings.together,
             batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
             sequences=int(options.get("max_num_seqs", SEQUENCES)),
-            generate_tokens=min(rows * (prompt + response), rollout.tokens),
+            generate_tokens=min(rows * (prompt + response), settings.generate_tokens),
             on_gpu=on_gpu,
             nf4=settings.quantization == "nf4",
             offload=vllm and bool(learner.offload),

@@ -1,8 +1,10 @@
 """A base in torch with a bank of members on it, and the rollout that samples from it:
 `decoding.decode` on batches that fit the memory."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,6 +25,9 @@ from azr_population.engines.shared_prefix import attends_to_all, use_shared_atte
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
+
+if TYPE_CHECKING:
+    from azr_population.engines.assembly import EngineSettings
 
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""
@@ -89,6 +94,13 @@ class TorchRollout(Rollout):
         self._rows = rows
         self._tokens = tokens
         self._share_prefix = share_prefix
+
+    @classmethod
+    def make(
+        cls, model: nn.Module, bank: Bank, stop_ids: frozenset[int], settings: EngineSettings
+    ) -> TorchRollout:
+        rows, tokens = settings.generate_rows, settings.generate_tokens
+        return cls(model, bank, stop_ids, rows, tokens, settings.learner.share_prefix)
 
     def stream(self, batch: PromptBatch, sampling: Sampling, seed: int) -> Iterator[list[Finished]]:
         """See `Sampler`; rows that are decoded together end together. On one machine's CPU the same

@@ -5,14 +5,17 @@ first, the prefix cache reset before the next token. Rows of the bare base are s
 of zeros: on a CPU vLLM's kernels take the index of "no adapter", -1, for that of the last one.
 """
 
+from __future__ import annotations
+
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_folder import rope_overrides
@@ -27,31 +30,30 @@ from azr_population.engines.engine import (
 )
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
+
+if TYPE_CHECKING:
+    from azr_population.engines.assembly import EngineSettings
 
 _SHARED_MEMORY = Path("/dev/shm")
 
 
 class VllmRollout(Rollout):
-    """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
+    """Serves the members of an engine with these settings, whose base is a folder.
 
-    `options` are arguments of `vllm.LLM` as the user gave them. Adapters are handed over as PEFT
-    folders, which vLLM reads once. Raises UserError for what vLLM cannot serve.
+    Adapters are handed over as PEFT folders, which vLLM reads once. Raises UserError for what vLLM
+    cannot serve.
     """
 
-    def __init__(
-        self,
-        base: str | Path,
-        slots: int,
-        rank: int,
-        stop_ids: frozenset[int],
-        *,
-        dtype: str,
-        on_gpu: bool,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
+    own_weights = True
+
+    def __init__(self, settings: EngineSettings, stop_ids: frozenset[int]) -> None:
+        from transformers import AutoConfig
+
+        on_gpu = settings.device.startswith("cuda")
         versions.set_environment(on_gpu)
-        self._base = str(base)
+        self._base = settings.base
         self._stop_ids = sorted(stop_ids)
         self._requests: dict[int, Any] = {}
         self._pushed = 0
@@ -63,21 +65,35 @@ class VllmRollout(Rollout):
         )
         arguments = {
             "model": self._base,
-            "dtype": dtype,
+            "dtype": settings.dtype,
             "skip_tokenizer_init": True,
             "enable_lora": True,
             # One more for the base. With fewer than there are members, adding one drops another.
-            "max_loras": slots + 1,
-            "max_cpu_loras": slots + 1,
-            "max_lora_rank": versions.lora_rank(rank),
+            "max_loras": settings.slots + 1,
+            "max_cpu_loras": settings.slots + 1,
+            "max_lora_rank": versions.lora_rank(settings.lora.rank),
             **versions.engine_arguments(on_gpu),
-            # vLLM reads the base by itself.
-            **_config_overrides(Path(base)),
-            **(options or {}),
+            # vLLM reads the base by itself, with the installed transformers.
+            "hf_overrides": rope_overrides(
+                AutoConfig.from_pretrained(self._base), Path(self._base)
+            ),
+            **settings.vllm,
         }
         self.llm = versions.make_llm(arguments, on_gpu)
         self.longest = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
+
+    @classmethod
+    def check(cls, rank: int) -> None:
+        """See `Rollout`. Raises UserError: no vLLM, one that is too old, or too high a rank."""
+        versions.version()
+        versions.lora_rank(rank)
+
+    @classmethod
+    def make(
+        cls, model: nn.Module, bank: Bank, stop_ids: frozenset[int], settings: EngineSettings
+    ) -> VllmRollout:
+        return cls(settings, stop_ids)
 
     def stream(self, batch: PromptBatch, sampling: Sampling, seed: int) -> Iterator[list[Finished]]:
         """See `Sampler`. The same seed draws the same, up to rounding, which depends on the batch.
@@ -185,11 +201,3 @@ def _zeros(adapter: Adapter) -> Adapter:
         for name, pair in adapter.factors.items()
     }
     return Adapter(adapter.spec, factors)
-
-
-def _config_overrides(base: Path) -> dict[str, Any]:
-    """vLLM's overrides for a configuration that the installed transformers cannot read."""
-    from transformers import AutoConfig
-
-    fields = rope_overrides(AutoConfig.from_pretrained(base), base)
-    return {"hf_overrides": fields} if fields else {}

@@ -23,7 +23,6 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from azr_population.engines.engine import Completion, Sampling
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.evals.batcher import Batcher
 from azr_population.evals.targets import EvalTarget, LoadedRollout, find_targets, load_rollout
@@ -59,7 +58,7 @@ class SharedRollout:
     """One base and the members on it that are evaluated."""
 
     def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
-        self.dtype, self.device, self.settings = dtype, device, RolloutSettings(rollout)
+        self.dtype, self.device, self.rollout = dtype, device, rollout
         self.targets: set[EvalTarget] = set()
         # Inspect starts samples one by one: a full batch is worth a wait.
         self.batcher = Batcher(self.generate, batch_size, lambda asked: asked.sampling, wait=1.0)
@@ -93,7 +92,7 @@ class SharedRollout:
                 self._loaded.rollout.close()
                 self._loaded = None
             together = sorted(self.targets, key=lambda target: str(target.folder or ""))
-            self._loaded = load_rollout(together, self.dtype, self.device, self.settings)
+            self._loaded = load_rollout(together, self.dtype, self.device, self.rollout)
         return self._loaded
 
 

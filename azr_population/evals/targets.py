@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_folder import context_of
-from azr_population.engines.base_model import fingerprint, load_base
+from azr_population.engines.base_model import fingerprint, load_base, stop_ids
 from azr_population.engines.engine import Rollout
-from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
@@ -120,22 +120,23 @@ def load_rollout(
     targets: Sequence[EvalTarget],
     dtype: str = "float32",
     device: str = "cpu",
-    settings: RolloutSettings | None = None,
+    rollout: str = "torch",
 ) -> LoadedRollout:
     """Loads targets that share a base; close its `rollout`. Raises UserError where an adapter does
     not fit, or where the rollout cannot serve it."""
-    settings = settings or RolloutSettings()
     base = targets[0].base
     adapters = {target: load_adapter(target.folder) for target in targets if target.folder}
     spec = _common_spec([adapter.spec for adapter in adapters.values()])
-    settings.kind.check(spec.rank)
+    names = tuple(target.name for target in targets)
+    settings = EngineSettings(str(base), names, spec, device, dtype, rollout=rollout)
+    settings.rollout_class.check(spec.rank)
     # A rollout that loads its own weights needs the whole GPU.
-    model, tokenizer = load_base(base, dtype, "cpu" if settings.kind.own_weights else device)
+    own_weights = settings.rollout_class.own_weights
+    model, tokenizer = load_base(base, dtype, "cpu" if own_weights else device)
     # Fresh adapters add nothing (B is zero): that is the base.
     seeds = [torch.Generator().manual_seed(0) for _ in targets]
     bank = make_bank(model, spec, seeds)
-    served = Served(model, tokenizer, bank, str(base), dtype, device)
-    rollout = settings.kind.make(served, settings)
+    sampler = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
     for slot, target in enumerate(targets):
         if target in adapters:
             fresh = bank.read(slot)
@@ -143,10 +144,10 @@ def load_rollout(
                 bank.write(slot, _complete(adapters[target], fresh))
             except UserError as error:
                 raise UserError(f"{target.folder} does not fit {base}: {error}") from error
-        rollout.push(slot, bank.read(slot))
-    limits = [limit for limit in (context_of(model), rollout.longest) if limit]
+        sampler.push(slot, bank.read(slot))
+    limits = [limit for limit in (context_of(model), sampler.longest) if limit]
     slots = {target: slot for slot, target in enumerate(targets)}
-    return LoadedRollout(rollout, tokenizer, min(limits, default=1 << 20), slots)
+    return LoadedRollout(sampler, tokenizer, min(limits, default=1 << 20), slots)
 
 
 def _common_spec(specs: Sequence[LoraSpec]) -> LoraSpec:

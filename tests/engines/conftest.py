@@ -9,7 +9,6 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import EngineSettings, assemble, check_settings
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine
 from azr_population.weights.adapter import LoraSpec
 
@@ -46,7 +45,7 @@ def make_engine(slots=3, generate_rows=512, chat=False, **learner):
         "",
         tuple(f"slot {slot}" for slot in range(slots)),
         LoraSpec(rank=4, alpha=8.0),
-        rollout=RolloutSettings(rows=generate_rows),
+        generate_rows=generate_rows,
         learner=LearnerConfig(**learner),
     )
     model, tokenizer = make_model(), make_tokenizer()
@@ -65,9 +64,10 @@ def make_engine(slots=3, generate_rows=512, chat=False, **learner):
 def check():
     """Checks the settings of an engine; `learner` are fields of its `LearnerConfig`."""
 
-    def check_engine(rollout, rank=8, quantization=None, device="cpu", **learner):
+    def check_engine(rollout, rank=8, quantization=None, device="cpu", vllm=None, **learner):
         settings = EngineSettings("", (), LoraSpec(rank, 8.0), device, quantization=quantization)
-        check_settings(replace(settings, rollout=rollout, learner=LearnerConfig(**learner)))
+        learner = LearnerConfig(**learner)
+        check_settings(replace(settings, rollout=rollout, vllm=vllm or {}, learner=learner))
 
     return check_engine
 

@@ -9,7 +9,6 @@ from refusals import refuses
 
 from azr_population.engines.base_folder import meta_model, read_config, rope_overrides
 from azr_population.engines.base_model import load_tokenizer
-from azr_population.engines.vllm_rollout import _config_overrides
 
 OLD = transformers.__version__.startswith("4.")
 SIZES = {
@@ -89,8 +88,8 @@ def test_what_transformers_4_has_no_name_for_is_refused(tmp_path, kind, rope, na
 
 def test_vllm_is_told_what_it_would_not_read(tmp_path):
     path = folder(tmp_path / "base", by_5(*CASES["yarn"]))
-    fields = {"hf_overrides": {"rope_theta": 123.0, "rope_scaling": YARN}} if OLD else {}
-    assert _config_overrides(path) == fields
+    fields = {"rope_theta": 123.0, "rope_scaling": YARN} if OLD else {}
+    assert rope_overrides(transformers.AutoConfig.from_pretrained(path), path) == fields
     plain = folder(tmp_path / "plain", by_4(*CASES["yarn"]))
     assert rope_overrides(transformers.AutoConfig.from_pretrained(plain), plain) == {}
 

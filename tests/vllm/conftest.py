@@ -10,10 +10,12 @@ from random_adapters import loud
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
+from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.weights.adapter import LoraSpec
 
 SLOTS = 4
@@ -64,23 +66,15 @@ def vllm():
 @pytest.fixture(scope="session")
 def served(vllm):
     """Four loud members on the nano base in float32; vLLM is started once, it takes seconds."""
-    from azr_population.engines.vllm_rollout import VllmRollout
-
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     model, tokenizer = load_base(nano_base_path(), "float32", "cpu")
-    bank = make_bank(model, LoraSpec(8, 16.0), [torch.Generator().manual_seed(0)] * SLOTS)
+    options = {"max_num_seqs": 32}
+    settings = EngineSettings(str(nano_base_path()), NAMES, LoraSpec(8, 16.0), vllm=options)
+    bank = make_bank(model, settings.lora, [torch.Generator().manual_seed(0)] * SLOTS)
     # Offloaded, as beside a vLLM that needs the device.
     config = LearnerConfig(importance_sampling_cap=2.0, offload=True)
     learner = TorchLearner(model, bank, config)
-    rollout = VllmRollout(
-        nano_base_path(),
-        SLOTS,
-        8,
-        stop_ids(model, tokenizer),
-        dtype="float32",
-        on_gpu=False,
-        options={"max_num_seqs": 32},
-    )
+    rollout = VllmRollout(settings, stop_ids(model, tokenizer))
     return Pair(learner, rollout, Canary(PROMPT, NAMES, "float32"))
 
 

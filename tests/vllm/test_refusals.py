@@ -6,15 +6,16 @@ import pytest
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.weights.adapter import Adapter, Factors
+from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.vllm_rollout import VllmRollout
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def rollout(base, options):
-    from azr_population.engines.vllm_rollout import VllmRollout
-
-    return VllmRollout(base, 1, 8, frozenset(), dtype="float32", on_gpu=False, options=options)
+    settings = EngineSettings(str(base), ("student_0",), LoraSpec(8, 16.0), vllm=options)
+    return VllmRollout(settings, frozenset())
 
 
 def test_an_option_that_vllm_does_not_take_is_named():

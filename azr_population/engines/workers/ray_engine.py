@@ -48,7 +48,7 @@ class RayEngine(Engine):
     ) -> None:
         self.workers = start_workers(settings, on_nodes, worker_class, driver_cpus)
         self.way_on = "it was loading the base: see that node's memory, and what Ray says above"
-        self._together = settings.rollout.together
+        self._together = settings.together
         self._micro_batch_tokens = settings.learner.most_tokens
         places, shares_prompts = zip(*self.call("init_model"), strict=True)
         self.places: Sequence[str] = places
@@ -91,8 +91,8 @@ class RayEngine(Engine):
                 share[slot] = []
             for number, piece in enumerate(pieces(rows, limit, self._shares_prompts)):
                 shares[number % self._ranks][slot] += chain.from_iterable(piece)
-        parts = [{"samples": share, "hyperparameters": dict(hyperparameters)} for share in shares]
-        updates: Updates = self._call_each("update", parts)[0]
+        parts = [("update", share, dict(hyperparameters)) for share in shares]
+        updates: Updates = self._call_ranks("call_engine", parts)[0]
         return updates
 
     def log_probs(
@@ -100,27 +100,29 @@ class RayEngine(Engine):
     ) -> list[Tensor]:
         lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
         shares = self._split(lengths, slots, prompts, 1)
-        columns = {"prompts": prompts, "responses": responses, "slots": slots}
         parts = [
-            {name: [column[row] for row in share] for name, column in columns.items()}
+            (
+                "log_probs",
+                *([column[row] for row in share] for column in (prompts, responses, slots)),
+            )
             for share in shares
         ]
         by_row: dict[int, Tensor] = {}
-        for share, values in zip(shares, self._call_each("log_probs", parts), strict=True):
+        for share, values in zip(shares, self._call_ranks("call_engine", parts), strict=True):
             by_row |= zip(share, values, strict=True)
         return [by_row[row] for row in range(len(prompts))]
 
     def read(self, slot: int) -> Adapter:
-        return self.call("call_first", "read", slot)[0]
+        return self._call_ranks("call_engine", [("read", slot)])[0]
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        self.call("call_all", "write", slot, adapter)
+        self.call("call_engine", "write", slot, adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.call("call_first", "state_dict")[0]
+        return self._call_ranks("call_engine", [("state_dict",)])[0]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.call("call_all", "load_state_dict", state)
+        self.call("call_engine", "load_state_dict", state)
 
     @property
     def _ranks(self) -> int:
@@ -133,15 +135,19 @@ class RayEngine(Engine):
         ranks = self._ranks // together
         return partition_rows(lengths, slots, ranks, [tuple(prompt) for prompt in prompts])
 
-    def _call_each(self, method: str, parts: Sequence[dict[str, Any]]) -> list[Any]:
-        return self.call("call_each", [(method, part) for part in parts])
-
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """What the worker's method returns on each rank."""
+        return self._call_ranks(method, [arguments] * self._ranks)
+
+    def _call_ranks(self, method: str, parts: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same on the first ranks, on each with its own arguments."""
+        # Past veRL's group, which would split arguments that are lists.
+        pairs = zip(self.workers.workers, parts, strict=False)
         with watched(self.workers, self.way_on):
-            results = getattr(self.workers, method)(*arguments)
-            pending = bool(results) and isinstance(results[0], ray.ObjectRef)
-            return ray.get(results) if pending else results
+            results: list[Any] = ray.get(
+                [getattr(worker, method).remote(*part) for worker, part in pairs]
+            )
+            return results
 
 
 @contextmanager

@@ -1,7 +1,6 @@
-"""One worker process: the frozen base, all members, their methods under veRL.
+"""One worker process: the frozen base and all members.
 
-Written against `verl.single_controller` (Worker, register, Dispatch) alone, so that it does not
-depend on veRL's own trainers and workers.
+Of veRL it needs `verl.single_controller` alone, and not veRL's own trainers and workers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,6 @@ import ray
 import torch
 import torch.distributed
 from verl.single_controller.base import Worker
-from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.engines.assembly import EngineSettings, LocalEngine, make_engine
 from azr_population.engines.engine import Finished, PromptBatch, Sampling
@@ -29,10 +27,9 @@ class EngineWorker(Worker):
         super().__init__()
         learner = settings.learner
         # A process of a run: its driver has checked the names.
-        trust([settings.rollout.name, learner.optimizer, learner.policy_loss])
+        trust([settings.rollout, learner.optimizer, learner.policy_loss])
         self.settings = settings
 
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def init_model(self) -> tuple[str, bool]:
         """Joins the group, loads the base and draws the members, the same on every rank.
 
@@ -57,21 +54,9 @@ class EngineWorker(Worker):
     def stream(
         self, batch: PromptBatch, sampling: Sampling, seed: int
     ) -> Iterator[Sequence[Finished]]:
-        """See `Sampler`; called past veRL, which waits for whole results."""
+        """See `Sampler`."""
         yield from self.engine.stream(batch, sampling, seed)
 
-    @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
-    def call_each(self, call: tuple[str, dict[str, Any]]) -> Any:
-        """Calls a method of the engine by its name and this rank's own arguments."""
-        method, arguments = call
-        return getattr(self.engine, method)(**arguments)
-
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def call_all(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of the engine, with the same arguments on every rank."""
+    def call_engine(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of the engine by its name."""
         return getattr(self.engine, method)(*arguments)
-
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def call_first(self, method: str, *arguments: Any) -> Any:
-        """As `call_all`, on the first rank alone; None from the others."""
-        return getattr(self.engine, method)(*arguments) if self.rank == 0 else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from verl.single_controller.base.decorator import Dispatch, register
-
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 from azr_population.runs.checkpoint import read_tensors, save_checkpoint
@@ -15,13 +13,11 @@ from azr_population.runs.checkpoint import read_tensors, save_checkpoint
 class PopulationWorker(EngineWorker):
     """All members on one rank."""
 
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def save_checkpoint(self, folder: str, step: int, plain: dict[str, Any]) -> None:
         """The first rank writes `folder/step_<step>`: factors, optimizer states and `plain`."""
         if self.rank == 0:
             save_checkpoint(Path(folder), step, self.engine.state_dict(), plain, keep=1)
 
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def load_checkpoint(self, folder: str, step: int) -> None:
         """Every rank takes the members of a checkpoint that the trainer found to be sound."""
         tensors = read_tensors(Path(folder), step, mapped=True)

@@ -148,7 +148,7 @@ def check_parallel(config: Any, settings: PopulationSettings) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
     engine = engine_settings(config, settings)
     check_settings(engine)
-    gpus, together = config.trainer.n_gpus_per_node, engine.rollout.together
+    gpus, together = config.trainer.n_gpus_per_node, engine.together
     if gpus % together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
         fitting = max(n for n in range(1, together) if gpus % n == 0)

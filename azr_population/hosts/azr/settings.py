@@ -15,8 +15,7 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import EngineSettings, lora_of
-from azr_population.engines.rollouts import RolloutSettings
+from azr_population.engines.assembly import ROLLOUTS, EngineSettings, lora_of
 from azr_population.errors import UserError
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
@@ -56,9 +55,7 @@ def run_device(config: Any) -> str:
     return str(OmegaConf.select(config, "trainer.device", default="cuda"))
 
 
-def learner_config(
-    config: Any, settings: PopulationSettings, rollout: RolloutSettings
-) -> LearnerConfig:
+def learner_config(config: Any, settings: PopulationSettings, rollout: str) -> LearnerConfig:
     """How members are trained in an AZR run that samples with `rollout`: by the settings and by
     `actor_rollout_ref.actor`."""
     model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
@@ -72,7 +69,7 @@ def learner_config(
     keys = ("fsdp_config.param_offload", "fsdp_config.optimizer_offload")
     offloads = any(OmegaConf.select(actor, key) for key in keys)
     # A sampler that computes with the learner's weights leaves nothing to offload for.
-    if settings.offload is None and offloads and rollout.kind.own_weights:
+    if settings.offload is None and offloads and ROLLOUTS.find(rollout).own_weights:
         ours["offload"] = True
     return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
 
@@ -80,10 +77,13 @@ def learner_config(
 def engine_settings(
     config: Any, settings: PopulationSettings, device: str | None = None
 ) -> EngineSettings:
-    """The engine of an AZR run, on the command's `trainer.device` or on this one."""
+    """The engine of an AZR run, on the command's `trainer.device` or on this one; the sampler
+    `auto` is vLLM on GPUs and torch on CPUs."""
     device = device or run_device(config)
     roster = Roster.make(settings.teachers, settings.students)
-    rollout = rollout_settings(config, settings, device)
+    rollout = settings.rollout
+    if rollout == "auto":
+        rollout = "vllm" if device == "cuda" else "torch"
     return EngineSettings(
         base=str(config.actor_rollout_ref.model.path),
         names=tuple(member.name for member in roster),
@@ -92,6 +92,9 @@ def engine_settings(
         dtype=settings.dtype or ("bfloat16" if device == "cuda" else "float32"),
         quantization=settings.quantization,
         rollout=rollout,
+        generate_rows=settings.generate_batch_size,
+        generate_tokens=settings.generate_tokens,
+        vllm=vllm_options(config, device) if rollout == "vllm" else {},
         learner=learner_config(config, settings, rollout),
         seed=settings.seed,
         threads=settings.threads,
@@ -127,22 +130,6 @@ def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:])", "population.", message)
-
-
-def rollout_settings(
-    config: Any, settings: PopulationSettings, device: str | None = None
-) -> RolloutSettings:
-    """The sampler of an AZR run; `auto` is vLLM on GPUs and torch on CPUs."""
-    device = device or run_device(config)
-    name = settings.rollout
-    if name == "auto":
-        name = "vllm" if device == "cuda" else "torch"
-    return RolloutSettings(
-        name,
-        settings.generate_batch_size,
-        settings.generate_tokens,
-        vllm_options(config, device) if name == "vllm" else {},
-    )
 
 
 def vllm_options(config: Any, device: str) -> dict[str, Any]:

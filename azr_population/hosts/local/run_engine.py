@@ -18,7 +18,6 @@ from azr_population.engines.assembly import EngineSettings, lora_of, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.memory import Architecture, Load, phases, size
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
 from azr_population.method.members import Roster
@@ -172,12 +171,9 @@ def engine_settings(config: Config) -> EngineSettings:
         device=engine.device,
         dtype=config.base.dtype,
         quantization=config.base.quantization,
-        rollout=RolloutSettings(
-            engine.rollout,
-            engine.generate_batch_size,
-            vllm=dict(engine.vllm),
-            share_prefix=engine.share_prefix,
-        ),
+        rollout=engine.rollout,
+        generate_rows=engine.generate_batch_size,
+        vllm=engine.vllm,
         learner=engine,
         seed=config.seed,
         threads=engine.threads,

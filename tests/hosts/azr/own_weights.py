@@ -3,14 +3,14 @@
 import torch
 
 from azr_population.engines.base_model import load_base
-from azr_population.engines.rollouts import RolloutKind
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 
 
-class OwnWeights(RolloutKind):
+class OwnWeights(TorchRollout):
     own_weights = True
 
-    def make(self, served, settings):
-        model, _ = load_base(served.base, served.dtype, "cpu")
-        bank = make_bank(model, served.bank.spec, [torch.Generator()] * served.bank.slots)
-        return TorchRollout(model, bank, served.stop_ids)
+    @classmethod
+    def make(cls, model, bank, stop_ids, settings):
+        own, _ = load_base(settings.base, settings.dtype, "cpu")
+        generators = [torch.Generator()] * settings.slots
+        return cls(own, make_bank(own, settings.lora, generators), stop_ids)

@@ -19,7 +19,6 @@ from refusals import refuses  # noqa: E402
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import EngineSettings  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
-from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.ray_engine import RayEngine  # noqa: E402
@@ -48,7 +47,7 @@ def make(ray_session, tiny_base):
                     gradient_checkpointing=workers > 1,
                     shard_base=shard,
                 ),
-                rollout=RolloutSettings("own_weights.OwnWeights" if shard else "torch"),
+                rollout="own_weights.OwnWeights" if shard else "torch",
                 seed=1,
                 threads=1,
             )
@@ -100,7 +99,7 @@ def test_two_ranks_end_with_the_members_of_one_rank(make, shard):
     assert largest_difference(single, two) < 1e-6
     assert [change > 1e-4 for change in moved(before, members(single))] == [True, False, True, True]
     for slot in range(MEMBERS):
-        first, second = (a.factors for a in two.engine.call("call_all", "read", slot))
+        first, second = (a.factors for a in two.engine.call("call_engine", "read", slot))
         assert all(torch.equal(pair.B, second[name].B) for name, pair in first.items())
     # Tokens, of rows that are uneven too.
     single.begin_step(9), two.begin_step(9)
@@ -161,8 +160,7 @@ def test_workers_that_no_node_can_hold_together_are_refused(monkeypatch):
 
 @pytest.mark.parametrize(("device", "workers"), [("cuda", 3), ("cpu", 2)])
 def test_workers_that_do_not_make_whole_groups_are_refused(tiny_base, device, workers):
-    rollout = RolloutSettings("vllm", vllm={"tensor_parallel_size": 2})
-    lora = LoraSpec(4, 8.0)
-    settings = EngineSettings(str(tiny_base), NAMES, lora, device, "float32", rollout=rollout)
+    parallel = {"tensor_parallel_size": 2}
+    settings = EngineSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), device, vllm=parallel)
     with refuses("tensor_parallel_size=2"):
         placement.start_workers(settings, [workers])

@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.hosts.azr.settings import rollout_settings, vllm_options
+from azr_population.hosts.azr.settings import engine_settings, vllm_options
 
 ROLLOUT = {
     "name": "vllm", "dtype": "bfloat16", "load_format": "dummy_dtensor", "max_model_len": None,
@@ -23,7 +23,7 @@ def command(device, **rollout):
     return OmegaConf.create({
         "trainer": {"device": device},
         "data": {"max_prompt_length": 6144, "max_response_length": 8096},
-        "actor_rollout_ref": {"rollout": ROLLOUT | rollout},
+        "actor_rollout_ref": {"rollout": ROLLOUT | rollout, "model": {"path": "base"}, "actor": {}},
     })  # fmt: skip
 
 
@@ -45,14 +45,14 @@ def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last()
 
 def test_azrs_tensor_parallelism_is_ours_on_gpus():
     settings = PopulationSettings(rollout="vllm")
-    assert rollout_settings(command("cuda"), settings).together == 2
-    assert rollout_settings(command("cuda", tensor_model_parallel_size=1), settings).together == 1
+    assert engine_settings(command("cuda"), settings).together == 2
+    assert engine_settings(command("cuda", tensor_model_parallel_size=1), settings).together == 1
     config = command("cuda", engine_kwargs={"vllm": {"tensor_parallel_size": 4}})
-    assert rollout_settings(config, settings).together == 4
-    assert rollout_settings(command("cpu"), settings).together == 1
+    assert engine_settings(config, settings).together == 4
+    assert engine_settings(command("cpu"), settings).together == 1
 
 
 def test_auto_is_vllm_on_gpus_and_torch_on_cpus():
-    names = {device: rollout_settings(command(device), PopulationSettings()).name
+    names = {device: engine_settings(command(device), PopulationSettings()).rollout
              for device in ("cpu", "cuda")}  # fmt: skip
     assert names == {"cpu": "torch", "cuda": "vllm"}
