@@ -12,6 +12,7 @@ from azr_population.bases.sft_trainer import Document, branched
 from azr_population.domains.code.domain import Code
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
+from azr_population.engines import text
 
 CHUNK = 250
 """Groups that a child makes at a time."""
@@ -41,12 +42,10 @@ def encode(group: Group, format: Format, tokenizer: Any) -> Document:
         prompts = [format.solve_prompt(task) for task in tasks]
         completions = [format.write_answer(task) for task in tasks]
         weight = ANSWER_WEIGHTS.get(tasks[0].type, 2.0)
-    if format.chat:
-        turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
-        prompts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-    ids = tokenizer([*prompts, *completions], add_special_tokens=False)["input_ids"]
-    answers = [[*answer, tokenizer.eos_token_id] for answer in ids[len(prompts) :]]
-    return branched(zip(ids[: len(prompts)], answers, strict=True), weight)
+    ids = tokenizer(completions, add_special_tokens=False)["input_ids"]
+    answers = [[*answer, tokenizer.eos_token_id] for answer in ids]
+    asked = text.encode(tokenizer, prompts, format.chat)
+    return branched(zip(asked, answers, strict=True), weight)
 
 
 def draw_documents(

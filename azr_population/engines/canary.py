@@ -9,7 +9,6 @@ tokens under each of its members: the member that was asked must give them the h
 import math
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -69,34 +68,29 @@ class Canary:
             off = {m: (sampled - s).abs() for m, s in zip(members, by_member, strict=False)}
             best = min(members, key=lambda other: float(off[other].mean()))
             difference = differences[member] = float(off[member].mean())
+            name, allowed, reason = self._names[member], TOLERANCES[self._dtype], ""
+            # A comparison with NaN is false, so it must not read "more than".
+            large = not difference <= allowed
             if _is_better(off[best], off[member]):
                 nearest = float(off[best].mean())
-                self._refuse(
-                    member, difference, f"{self._names[best]} explains it better, to {nearest:.4f}"
+                reason = f"{self._names[best]} explains it better, to {nearest:.4f}"
+            elif large and (self._dtype == "float32" or math.isnan(difference)):
+                reason = f"{self._dtype} allows {allowed:g}"
+            if reason:
+                raise UserError(
+                    f"the sampler does not serve {name} as the learner holds it: on the canary "
+                    f"prompt their log-probabilities are {difference:.4f} nats a token apart, and "
+                    f"{reason}; resume continues from the last checkpoint"
                 )
-            self._check_size(member, difference)
+            if large:
+                print(
+                    "azr-population: on the canary prompt the sampler's log-probabilities of "
+                    f"{name} are {difference:.2f} nats a token from the learner's (more than "
+                    f"{allowed:g} is unusual in {self._dtype}); no other member explains them "
+                    "better",
+                    file=sys.stderr,
+                )
         return differences
-
-    def _check_size(self, member: int, difference: float) -> None:
-        allowed = TOLERANCES[self._dtype]
-        # A comparison with NaN is false, so it must not read "more than".
-        if difference <= allowed:
-            return
-        if self._dtype == "float32" or math.isnan(difference):
-            self._refuse(member, difference, f"{self._dtype} allows {allowed:g}")
-        print(
-            f"azr-population: on the canary prompt the sampler's log-probabilities of "
-            f"{self._names[member]} are {difference:.2f} nats a token from the learner's (more "
-            f"than {allowed:g} is unusual in {self._dtype}); no other member explains them better",
-            file=sys.stderr,
-        )
-
-    def _refuse(self, member: int, difference: float, reason: str) -> NoReturn:
-        raise UserError(
-            f"the sampler does not serve {self._names[member]} as the learner holds it: on the "
-            f"canary prompt their log-probabilities are {difference:.4f} nats a token apart, and "
-            f"{reason}; resume continues from the last checkpoint"
-        )
 
     def self_test(self, rollout: Rollout, learner: TorchLearner, slots: int) -> None:
         """`check` with adapters that change much, before a run: fresh ones change nothing, and
