@@ -6,7 +6,7 @@ in sync. Members are addressed by their slot. Only `text.py` handles text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -83,10 +83,11 @@ class Generated(NamedTuple):
 class GeneratedCounts(dict[int, Generated]):
     """Counts of generated rollouts and tokens by slot."""
 
-    def add(self, slot: int, completion: Completion) -> None:
-        """Counts a completion of the member in `slot`."""
-        rollouts, tokens = self.get(slot, (0, 0))
-        self[slot] = Generated(rollouts + 1, tokens + len(completion.token_ids))
+    def add(self, completions: Iterable[Completion]) -> None:
+        """Counts the completions for their members."""
+        for done in completions:
+            rollouts, tokens = self.get(done.slot, (0, 0))
+            self[done.slot] = Generated(rollouts + 1, tokens + len(done.token_ids))
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ http://joschu.net/blog/kl-approx.html).
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.engine import Hyperparameters
 from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.registry import Registry
@@ -38,22 +40,20 @@ def ppo(ratio: Tensor, advantages: Tensor, clip_ratio: float) -> Tensor:
 def policy_loss(
     model: nn.Module,
     batch: MicroBatch,
-    clip_ratio: float,
-    cap: float = 0.0,
-    token_loss: PolicyLoss = ppo,
-    kl_loss_coef: float = 0.0,
-    without_adapters: AbstractContextManager[None] = nullcontext(),  # noqa: B008
-    temperature: float = 1.0,
+    config: LearnerConfig,
+    token_loss: PolicyLoss,
+    settings: Hyperparameters,
+    without_adapters: AbstractContextManager[None],
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
     The sum is divided by the member's token count by the caller, so that the loss is AZR's
     `token-mean` however the rows fall into micro-batches. Inside `without_adapters` the model is
-    the reference policy of `kl_loss_coef`. Log-probabilities are those at `temperature`, as the
-    batch has the sampler's.
+    the reference policy of `kl_loss_coef`. Log-probabilities are those at the member's temperature,
+    as the batch has the sampler's.
     """
-    reference = None
-    if kl_loss_coef:
+    temperature, cap, reference = settings.temperature, config.importance_sampling_cap, None
+    if settings.kl_loss_coef:
         with torch.no_grad(), without_adapters:
             reference, _ = token_log_probs(model, batch, temperature)
     logprobs, entropies = token_log_probs(model, batch, temperature)
@@ -66,13 +66,13 @@ def policy_loss(
     old = torch.where((logprobs.detach() - old).abs() < _ROUNDING, logprobs.detach(), old)
     log_ratio = logprobs - old
     ratio = log_ratio.exp()
-    loss = (weights * token_loss(ratio, batch.advantages, clip_ratio)).sum()
+    loss = (weights * token_loss(ratio, batch.advantages, config.clip_ratio)).sum()
     if reference is not None:
         divergence = low_var_kl(logprobs, reference).sum()
-        loss = loss + kl_loss_coef * divergence
+        loss = loss + settings.kl_loss_coef * divergence
         corrections["kl_loss"] = float(divergence.detach())
     with torch.no_grad():
-        outside = ((ratio - 1).abs() > clip_ratio).sum()
+        outside = ((ratio - 1).abs() > config.clip_ratio).sum()
         metrics = {
             "loss": float(loss),
             "entropy": float(entropies.sum()),

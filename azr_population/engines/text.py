@@ -38,8 +38,7 @@ class TextEngine:
             return []
         groups = self.engine.generate(self.encode(prompts), slots, sampling, seed)
         completions = list(chain.from_iterable(groups))
-        for done in completions:
-            self._generated.add(done.slot, done)
+        self._generated.add(completions)
         texts = self.tokenizer.batch_decode(
             [done.token_ids[: -1 if done.finished else None] for done in completions],
             skip_special_tokens=False,

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import (
@@ -56,13 +56,13 @@ class TorchLearner:
         self,
         model: nn.Module,
         bank: Bank,
-        config: LearnerConfig | None = None,
+        config: LearnerConfig,
         parallel: bool = False,
     ) -> None:
         """An importance cap that is empty in `config` is 0 here: the sampler is this learner."""
         self.model = model
         self.bank = bank
-        self.config = config or LearnerConfig()
+        self.config = config
         self.parallel = parallel
         self.shares_prompts = self.config.share_prefix and shares_prompts(model, bank)
         """Whether a prompt goes through an update once for all its completions."""
@@ -73,7 +73,6 @@ class TorchLearner:
             self._products = getattr(torch, self.config.lora_dtype)
         self._optimizer = OPTIMIZERS.find(self.config.optimizer)
         self._policy_loss = POLICY_LOSSES.find(self.config.policy_loss)
-        self._importance_cap = self.config.importance_sampling_cap or 0.0
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
             to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
@@ -131,15 +130,13 @@ class TorchLearner:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Engine`; copies on the CPU, because a GPU need not have room for a second bank."""
-
-        def copied(value: Any) -> Any:
-            return value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
-
         adapters, optimizers = {}, {}
         for slot, optimizer in self._optimizers.items():
             factors = self.bank.read(slot).factors
             adapters[slot] = {name: (pair.A.cpu(), pair.B.cpu()) for name, pair in factors.items()}
-            optimizers[slot] = tree_map(copied, optimizer.state_dict())
+            optimizers[slot] = tree_map_only(
+                Tensor, lambda value: value.detach().to("cpu", copy=True), optimizer.state_dict()
+            )
         return {"adapters": adapters, "optimizers": optimizers}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -188,12 +185,10 @@ class TorchLearner:
                 loss, metrics = policy_loss(
                     self.model,
                     batch,
-                    self.config.clip_ratio,
-                    self._importance_cap,
+                    self.config,
                     self._policy_loss,
-                    settings.kl_loss_coef,
+                    settings,
                     self.bank.adapters_active(torch.full_like(routes, NO_ADAPTER)),
-                    settings.temperature,
                 )
                 (loss / tokens).backward()
             for total, parameter in zip(sums, parameters, strict=self.parallel):

@@ -175,10 +175,8 @@ def check_budget(
     records. A step that generates more than it records would make a member look cheaper than it is.
     Raises RuntimeError: they differ."""
     held = GeneratedCounts()
-    for completion in [c for row in rows for c in row.completions]:
-        held.add(completion.slot, completion)
-    for attempt in practice:
-        held.add(attempt.completion.slot, attempt.completion)
+    held.add(completion for row in rows for completion in row.completions)
+    held.add(attempt.completion for attempt in practice)
     if {slot: count for slot, count in generated.items() if any(count)} != held:
         raise RuntimeError(
             f"the engine generated {dict(generated)} by slot in this step, and the step holds "

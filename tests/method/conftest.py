@@ -53,8 +53,7 @@ class ScriptedEngine:
             [self._complete(prompt, member, generator) for _ in range(sampling.n)]
             for prompt, member in zip(prompts, slots, strict=True)
         ]
-        for done in (done for group in groups for done in group):
-            self.generated.add(done.slot, done)
+        self.generated.add(done for group in groups for done in group)
         return groups
 
     def take_generated(self):

@@ -131,8 +131,7 @@ class PopulationGroup:
         batch, written = self.ahead.pop(self._routed)
         if batch.prompts != given:
             raise RuntimeError(f"AZR brings other prompts of {self._routed} than were generated")
-        for completion in written:
-            self.generated.add(completion.slot, completion)
+        self.generated.add(written)
         return self.output(prompts, written)
 
     def output(self, prompts: DataProto, written: Sequence[Completion]) -> DataProto:

@@ -53,7 +53,7 @@ class Script:
         self.count += 1
         text = self._write(prompt, random.Random(f"{self.count} {slot}").randrange(10**6))
         completion = Completion(slot, (), tuple(text.encode()), (), True, text)
-        self.generated.add(slot, completion)
+        self.generated.add([completion])
         return completion
 
     def take_generated(self):
@@ -154,8 +154,7 @@ def play_in_azr(step, local, config):
     slots = [member.slot for member in population.roster]
     written = [completion for row in local.rows for completion in row.completions]
     generated = GeneratedCounts()
-    for completion in written:
-        generated.add(completion.slot, completion)
+    generated.add(written)
     updates = {slot: dict(UPDATES) for slot in slots}
     records = step.end(updates, generated, lambda *args: MAKING, {"gen/code_o": 1.0})
     return records, batches
