@@ -32,16 +32,20 @@ assert reduce_timing({"update": 2.5}) == {"update": 2.5}
 """
 
 
+def run(code, **variables):
+    """In a process that finds `examples/azr_stock` first, as the script's do."""
+    variables |= {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_verl_takes_the_cpu_for_its_device():
     needs.verl()
     if not version("verl").startswith("0.4."):
         pytest.skip("stock AZR plays on the veRL that it pins, 0.4.1, and this is another one")
-    variables = {"PYTHONPATH": str(FOLDER), "AZR_CPU": "1"}
-    variables |= {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED], env=variables, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    run(ASKED, AZR_CPU="1")
 
 
 def test_stock_azr_gets_the_patch_that_is_there():
@@ -55,8 +59,4 @@ def test_stock_azr_gets_the_patch_that_is_there():
         "    from azr_population.patches import mechanism\n"
         "    assert list(mechanism._applied) == ['azr-dataloader-state']\n"
     )
-    variables = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=variables, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    run(code)

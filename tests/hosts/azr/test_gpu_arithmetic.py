@@ -71,30 +71,20 @@ def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing):
     assert max(moved) == pytest.approx(1e-3, rel=0.01)
 
 
-def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding():
-    exact, rounded = learner(torch.float32), learner(torch.bfloat16)
+@pytest.mark.parametrize(
+    ("base", "products", "tolerance"),
+    [(torch.float32, torch.float32, 0.1), (torch.bfloat16, torch.bfloat16, 0.05)],
+    ids=["a base in bfloat16", "products in bfloat16 too"],
+)
+def test_the_gradient_is_the_same_within_bfloat16s_rounding(base, products, tolerance):
+    exact, rounded = learner(base), learner(torch.bfloat16)
+    rounded._products = products
     samples = written(exact)
+    rates = {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)}
     norms = [
-        each.update(copy.deepcopy(samples), {0: Hyperparameters(0.0), 1: Hyperparameters(0.0)})[0][
-            "grad_norm"
-        ]
-        for each in (exact, rounded)
+        each.update(copy.deepcopy(samples), rates)[0]["grad_norm"] for each in (exact, rounded)
     ]
-    assert norms[1] == pytest.approx(norms[0], rel=0.1)
-
-
-def test_products_in_bfloat16_teach_float32_masters_the_same_within_their_rounding():
-    exact = learner(torch.bfloat16)
-    samples = written(exact)
-    rounded = learner(torch.bfloat16)
-    rounded._products = torch.bfloat16
-    norms = [
-        each.update(copy.deepcopy(samples), {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})[
-            0
-        ]["grad_norm"]
-        for each in (exact, rounded)
-    ]
-    assert norms[0] != norms[1] == pytest.approx(norms[0], rel=0.05)
+    assert norms[0] != norms[1] == pytest.approx(norms[0], rel=tolerance)
     assert {p.dtype for p in rounded.bank.parameters_of(0)} == {torch.float32}
 
 

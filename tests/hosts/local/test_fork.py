@@ -13,59 +13,48 @@ from azr_population.runs.checkpoint import members_digest, steps
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def parent(tmp_path_factory):
-    path = tmp_path_factory.mktemp("runs") / "parent"
-    overrides = [
-        "run.save_total_limit=1", "run.permanent_checkpoint_every=2", "run.snapshot_every=2",
-    ]  # fmt: skip
-    overrides.append("run.snapshot_steps=[0,1,9]")
-    assert train(path, "run.steps=4", *overrides) == 0
-    return path
-
-
-def test_checkpoints_and_snapshots_stay_where_they_are_asked_for(parent):
-    assert [step for step, _ in steps(parent / "checkpoints")] == [2, 4]
-    assert [step for step, _ in steps(parent / "snapshots")] == [0, 1, 2, 4]
-    last, first = (parent / "snapshots" / f"step_{step}" for step in (4, 0))
+def test_checkpoints_and_snapshots_stay_where_they_are_asked_for(finished):
+    assert [step for step, _ in steps(finished / "checkpoints")] == [2, 4]
+    assert [step for step, _ in steps(finished / "snapshots")] == [0, 1, 2, 4]
+    last, first = (finished / "snapshots" / f"step_{step}" for step in (4, 0))
     assert len(list(first.iterdir())) == len(list(last.iterdir()))
-    assert members_digest(last) == members_digest(parent / "members")
-    other = (members_digest(parent / "snapshots" / f"step_{step}") for step in (0, 1, 2))
+    assert members_digest(last) == members_digest(finished / "members")
+    other = (members_digest(finished / "snapshots" / f"step_{step}") for step in (0, 1, 2))
     assert len({*other, members_digest(last)}) == 4
 
 
-def test_a_resumed_run_has_the_snapshots_of_a_whole_one(parent, tmp_path):
-    path = shutil.copytree(parent, tmp_path / "run")
+def test_a_resumed_run_has_the_snapshots_of_a_whole_one(finished, tmp_path):
+    path = shutil.copytree(finished, tmp_path / "run")
     # As a crash in step 4 leaves it: a snapshot that no checkpoint covers.
     shutil.rmtree(path / "checkpoints" / "step_4")
     (path / "snapshots" / "step_4").rename(path / "snapshots" / "step_3")
     assert main(["resume", str(path)]) == 0
     assert [step for step, _ in steps(path / "snapshots")] == [0, 1, 2, 4]
-    again, whole = (run / "snapshots" / "step_4" for run in (path, parent))
+    again, whole = (run / "snapshots" / "step_4" for run in (path, finished))
     assert members_digest(again) == members_digest(whole)
 
 
-def test_a_fork_without_a_change_is_the_run_itself(parent, tmp_path):
+def test_a_fork_without_a_change_is_the_run_itself(finished, tmp_path):
     path = tmp_path / "same"
-    assert train(path, "run.steps=4", f"run.init_from={parent}@2") == 0
-    assert records(path) == records(parent)
-    assert members_digest(path / "members") == members_digest(parent / "members")
-    assert RunDirectory(path).environment()["fork"] == {"run": str(parent), "step": 2}
+    assert train(path, "run.steps=4", f"run.init_from={finished}@2") == 0
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+    assert RunDirectory(path).environment()["fork"] == {"run": str(finished), "step": 2}
 
 
-def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
+def test_a_fork_shares_the_past_and_goes_its_own_way(finished, tmp_path, capsys):
     path = tmp_path / "other"
     changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.batch_size=24"]
-    assert train(path, f"run.init_from={parent}@2", *changed) == 0
+    assert train(path, f"run.init_from={finished}@2", *changed) == 0
     output = capsys.readouterr().out
     assert "seed=4" in output and "population.teacher_lr=0" in output
-    ours, theirs = records(path), records(parent)
+    ours, theirs = records(path), records(finished)
     assert [row["step"] for row in ours[0]] == [1, 2, 3]
     assert ours[0][:2] == theirs[0][:2] and ours[0][2] != theirs[0][2]
     # A teacher whose step is 0 stays what it was; a student does not.
     at_2, at_3 = (
         dict(steps(folder))[2 + n]
-        for n, folder in enumerate((parent / "checkpoints", path / "checkpoints"))
+        for n, folder in enumerate((finished / "checkpoints", path / "checkpoints"))
     )
     before, after = (
         torch.load(checkpoint / "state.pt", weights_only=True) for checkpoint in (at_2, at_3)
@@ -107,15 +96,15 @@ def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("typed", "value"),
     [
-        (["run.init_from={parent}"], "run.init_from="),
-        (["run.init_from={parent}@3"], "2, 4"),
-        (["run.init_from={parent}@4", "run.steps=4"], "run.steps=4"),
-        (["run.init_from={parent}@2", "population=1t1s"], "population.teachers=1"),
-        (["run.init_from={parent}@2", "base.lora.rank=4"], "base.lora.rank=4"),
+        (["run.init_from={finished}"], "run.init_from="),
+        (["run.init_from={finished}@3"], "2, 4"),
+        (["run.init_from={finished}@4", "run.steps=4"], "run.steps=4"),
+        (["run.init_from={finished}@2", "population=1t1s"], "population.teachers=1"),
+        (["run.init_from={finished}@2", "base.lora.rank=4"], "base.lora.rank=4"),
     ],
 )
-def test_a_fork_that_cannot_be_is_told(parent, tmp_path, capsys, typed, value):
-    typed = [text.format(parent=parent) for text in typed]
+def test_a_fork_that_cannot_be_is_told(finished, tmp_path, capsys, typed, value):
+    typed = [text.format(finished=finished) for text in typed]
     assert train(tmp_path / "new", "run.steps=6", *typed) == 2
     assert value in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -15,14 +15,16 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 
 
-def tensorboard(folder):
-    """[(step, value)] as the TensorBoard server has it."""
+def events(folder):
+    """What the TensorBoard server has."""
     accumulator = needs.module(
         "tensorboard.backend.event_processing.event_accumulator", "tensorboard"
     )
-    events = accumulator.EventAccumulator(str(folder / "tensorboard"))
-    events.Reload()
-    return [(event.step, event.value) for event in events.Scalars("eval/greedy")]
+    return accumulator.EventAccumulator(str(folder / "tensorboard")).Reload()
+
+
+def tensorboard(folder):
+    return [(event.step, event.value) for event in events(folder).Scalars("eval/greedy")]
 
 
 def wandb_records(folder):
@@ -128,14 +130,10 @@ def test_a_folder_that_cannot_be_written_stops_nothing(play, tmp_path):
 @pytest.mark.integration
 def test_a_logger_does_not_change_what_is_played(small_run, tmp_path):
     typed = [*SMALL, f"run.dir={tmp_path / 'run'}", "logger=tensorboard"]
-    accumulator = needs.module(
-        "tensorboard.backend.event_processing.event_accumulator", "tensorboard"
-    )
     assert main(["train", *typed, "run.steps=1"]) == 0
     assert main(["resume", str(tmp_path / "run"), "run.steps=2"]) == 0
     digests = [members_digest(run / "members") for run in (tmp_path / "run", small_run)]
     assert digests[0] == digests[1]
-    events = accumulator.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("time/step")] == [1, 2]
-    assert {"teacher/valid_frac", "student_0/mu"} <= set(events.Tags()["scalars"])
+    logged = events(tmp_path / "run")
+    assert [event.step for event in logged.Scalars("time/step")] == [1, 2]
+    assert {"teacher/valid_frac", "student_0/mu"} <= set(logged.Tags()["scalars"])
