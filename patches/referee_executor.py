@@ -52,15 +52,11 @@ class RefereeExecutor:
         timeout_length: int = 10,
         ast_check: bool = False,
         max_workers: int = 1,
-        *,
-        settings: RefereeSettings | None = None,
     ) -> None:
         self.timeout_length = timeout_length
         self.max_workers = max_workers
         self.ast_check = ast_check
-        self.settings = settings or RefereeSettings(
-            workers=max_workers, timeout=float(timeout_length)
-        )
+        self.settings = RefereeSettings(workers=max_workers, timeout=float(timeout_length))
         self._referee: Referee | None = None
         self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], CallOutcome] = OrderedDict()
 

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from test_referee_service import children_of
+from processes import children_of
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import Job, PendingWork

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from processes import children_of, kill_one
 from refusals import refuses
 
 from azr_population.referee import Program, Question, Referee, RefereeSettings
@@ -36,14 +37,6 @@ def test_threads_take_turns(referee):
     assert outputs == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
 
 
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(child) for child in file.read().split()]
-    except OSError:
-        return []
-
-
 def test_killed_workers_and_children_lose_nothing():
     programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
     with Referee(RefereeSettings(workers=2, timeout=5.0)) as referee:
@@ -51,18 +44,10 @@ def test_killed_workers_and_children_lose_nothing():
         killed = []
 
         def kill():
-            while len(killed) < 8 and not done.wait(0.03):
+            while len(killed) < 8 and not done.wait(0.13):
                 zygote = referee._workers[len(killed) % 2].process
-                children = children_of(zygote.pid)
-                if not children or len(killed) % 4 < 2:
-                    zygote.kill()
-                else:
-                    descriptor = os.pidfd_open(children[0])
-                    if children[0] in children_of(zygote.pid):  # still that process
-                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                    os.close(descriptor)
+                kill_one(zygote, child=len(killed) % 4 >= 2)
                 killed.append(zygote.pid)
-                done.wait(0.1)
 
         killer = threading.Thread(target=kill)
         killer.start()

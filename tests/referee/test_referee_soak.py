@@ -3,12 +3,12 @@ workers and children are killed: nothing is lost, nothing leaks."""
 
 import os
 import random
-import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import children_of, kill_one
 
 from azr_population.referee import Question, Referee, RefereeSettings
 
@@ -43,12 +43,6 @@ def known_task(draw):
     return question, ("ok", "solved", "wrong", "syntax_error")
 
 
-def children(pid):
-    with suppress(OSError):
-        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
-
-
 def resident(pid):
     """Bytes in memory."""
     with suppress(OSError):
@@ -60,16 +54,7 @@ def kill_often(referee, done):
     """About once a second a worker or the child of one."""
     draw = random.Random(SEED + 1)
     while not done.wait(draw.expovariate(1.0)):
-        worker = draw.choice(referee._workers).process
-        below = children(worker.pid)
-        if not below or draw.random() < 0.5:
-            worker.kill()
-            continue
-        with suppress(ProcessLookupError):
-            descriptor = os.pidfd_open(below[0])
-            if below[0] in children(worker.pid):  # its number was not given away
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            os.close(descriptor)
+        kill_one(draw.choice(referee._workers).process, child=draw.random() >= 0.5)
 
 
 @pytest.mark.slow
@@ -96,5 +81,5 @@ def test_killed_workers_lose_nothing_and_nothing_leaks(share):
     referee.close()
     assert seen == [reasons for _, reasons in tasks]
     assert grown < 1.1  # so short a run is warm-up for the most part
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids) and not children(os.getpid())
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids) and not children_of(os.getpid())
     assert len(os.listdir("/proc/self/fd")) == descriptors

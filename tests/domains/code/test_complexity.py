@@ -38,23 +38,6 @@ def test_measures_of_size(program, nodes, depth, cyclomatic, lines):
     assert [*measures(program).values()][:4] == [nodes, depth, cyclomatic, lines]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "def f(:",
-        "x = '\0'",
-        "x = " + "-" * 20_000 + "1",
-        "x = " + "-" * 6_000 + "1",
-        "x = " + "(" * 5_000 + ")" * 5_000,
-        "x = 1" + " + 1" * 4_000,
-        "\ud800",
-    ],
-    ids=["syntax", "null", "long", "unary", "brackets", "chain", "surrogate"],
-)
-def test_what_cannot_be_measured_is_none(program):
-    assert measures(program) == {}
-
-
 def test_odd_programs_warn_nobody():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

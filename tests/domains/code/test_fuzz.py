@@ -6,16 +6,18 @@ Longer: HYPOTHESIS_MAX_EXAMPLES=100000 pytest tests/domains/code/test_fuzz.py
 import json
 import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.domain import Code
-from azr_population.domains.code.source import is_finite, read_program
+from azr_population.domains.code.complexity import DESCRIPTORS
+from azr_population.domains.code.domain import Code, reads_a_parameter
+from azr_population.domains.code.source import arguments, is_finite, literal, read_program
 from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.domains.code_e.named_error import naming
 from azr_population.domains.puzzles.domain import Puzzles
-from azr_population.domains.puzzles.grammar import candidates
+from azr_population.domains.puzzles.grammar import ALWAYS, candidates
 from azr_population.method.record import shorten
 from azr_population.printable import printable, shareable
 from azr_population.referee import Execution, Reason
@@ -83,25 +85,78 @@ def programs(draw):
     return text
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(program=programs(), given_=EXPRESSIONS, output=EXPRESSIONS, kind=st.sampled_from(TaskType))
-def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, kind):
+def read_by_all(program, given_, output, kind):
+    """Reads the texts by all that reads them in the trainer."""
     proposal = ParsedProposal(str(kind), program, (given_,) * 5)
     if not Code().refuse(proposal, RULES):
         Code().accept(proposal, Execution(True, Reason.OK, (output,) * 5), RULES)
+    reads_a_parameter(program)
     held_out = Code().held_out([program])
     parses = read_program(program) is not None
     assert held_out.is_copy(program) is held_out.is_near_copy(program) is parses
     record = {"program": program, "inputs": [given_], "outputs": [output], "type": str(kind)}
     for domain in (Code(), Puzzles()):
-        record |= domain.measure(program)
-        assert domain.space is not None
+        measured = domain.measure(program)
+        assert {*measured} <= {measure.name for measure in domain.measures}
+        assert parses or not measured
+        record |= measured
         place = domain.space.point(record)
-        assert place is None or all(isinstance(value, float) for value in map(float, place))
+        assert place is None or len([float(value) for value in place]) == len(DESCRIPTORS)
         domain.parts(record)
-    assert all(isinstance(candidate, str) for candidate in candidates(program))
+    assert {*ALWAYS} <= {*candidates(program)}
+    assert all(text is None or isinstance(text, str) for text in map(literal, arguments(given_)))
     assert json.loads(json.dumps(record)) == record
     assert isinstance(is_finite(given_), bool)
     naming(program, ["import re"])
     assert printable(shareable(program)).replace("\n", "").replace("\t", "").isprintable()
     shorten(program)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(program=programs(), given_=EXPRESSIONS, output=EXPRESSIONS, kind=st.sampled_from(TaskType))
+def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, kind):
+    read_by_all(program, given_, output, kind)
+
+
+HEADER = "def f(x):\n    return "
+ODD = {
+    "f-string": HEADER + "f'{x} apples'",
+    "nested f-string": HEADER + "f'{x:>{len(str(x))}} of {x!r} {x=}'",
+    "f-string, quotes": HEADER + """f'{x["a"]} and {chr(10)}'""",
+    "f-string, escapes": HEADER + "f'\\n{x}\\t\\\\'",
+    "f-string, bytes": HEADER + "f\"{b'ab'!r} {x}\"",
+    "f-string, unprintable": HEADER + "f'{\"\x7f\x01\"} {x}'",
+    "f-string of constants": HEADER + "f'{1}{2.5}{None}'",
+    "bytes": HEADER + "x + b'\\xff\\x00'",
+    "decimal of 5,000 digits": HEADER + "9" * 5000,
+    "hexadecimal of 5,000 digits": HEADER + "0x" + "f" * 5000,
+    "f-string, hexadecimal": HEADER + "f'{0x" + "f" * 5000 + "} {x}'",
+    "infinity": HEADER + "1e999 - 1e999j",
+    "surrogate": HEADER + "'\ud800'",
+    "escaped surrogate": HEADER + "'\\ud800'",
+    "null byte": HEADER + "'\0'",
+    "encoding": "# -*- coding: utf-7 -*-\n" + HEADER + "x",
+    "unknown encoding": "# coding: no-such\n" + HEADER + "x",
+    "byte order mark": "\ufeff" + HEADER + "x",
+    "brackets": HEADER + "(" * 150 + "x" + ")" * 150,
+    "brackets, many": HEADER + "(" * 5000 + "x" + ")" * 5000,
+    "minuses": HEADER + "-" * 6000 + "x",
+    "attributes": HEADER + "x" + ".a" * 3000,
+    "sum": HEADER + "x" + " + x" * 4000,
+    "calls": HEADER + "x" + "()" * 3000,
+    "lambdas": HEADER + "lambda: " * 1000 + "x",
+    "long": HEADER + "x" + " " * 100_000,
+    "form feeds": "\f\f" + HEADER + "x\f",
+    "other digits": HEADER + "x + \u0663",
+    "ligature": "def f(\ufb01):\n    return \ufb01",
+    "match": "def f(x):\n    match x:\n        case {'a': [*_, b], **c} | 1: return b",
+    "async": "async def f(x):\n    async with x as y: return [i async for i in y]",
+    "decorated": "@(lambda g: g)\ndef f(x, /, *, y=...): global z; z = x; return (yield x)",
+    "nothing": "",
+    "walrus": HEADER + "(y := x, *x, {**x}, {*x}, x[1:2, ...], not x, await_)",
+}
+
+
+@pytest.mark.parametrize("program", ODD.values(), ids=ODD)
+def test_nor_does_an_odd_one(program):
+    read_by_all(program, program, program, TaskType.CODE_F)

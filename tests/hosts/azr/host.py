@@ -127,6 +127,13 @@ def run(folder, extra, variables=None, timeout=900):
     return ended(folder, start(folder, extra, variables), timeout)
 
 
+def played(folder, extra, variables=None, timeout=900):
+    """What the whole command printed, which has to end well."""
+    code, log = run(folder, extra, variables, timeout)
+    assert code == 0, log[-3000:]
+    return log
+
+
 def ray_head(folder, cpus):
     """A Ray that runs already, started in AZR's checkout; its address."""
     return ray_heads.ray_head(folder / "head.log", cpus, environment(folder), Path(AZR_HOME))

@@ -18,6 +18,13 @@ pytestmark = [pytest.mark.azr, pytest.mark.usefixtures("vllm_is_there")]
 COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
 
 
+def composed(overrides):
+    """AZR's configuration by these overrides."""
+    folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
+    with initialize_config_dir(folder, version_base=None):
+        return compose("azr_ppo_trainer", overrides)
+
+
 @pytest.mark.parametrize("arm", ["single", "4t4s", "8t8s"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_azrs_own_commands_pass(name, arm, monkeypatch):
@@ -30,9 +37,7 @@ def test_azrs_own_commands_pass(name, arm, monkeypatch):
     overrides = re.findall(r"^ +(\+?[\w.]+=\S+)", text, re.MULTILINE)
     overrides = [re.sub(r"\$(\w+)", lambda m: defaults[m[1]], override) for override in overrides]
     overrides = [override.replace("'", "") for override in overrides]
-    folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
-    with initialize_config_dir(folder, version_base=None):
-        config = compose("azr_ppo_trainer", [*overrides, f"+population={arm}"])
+    config = composed([*overrides, f"+population={arm}"])
     settings = read_settings(config.population)
     checks.check_config(config, settings)
     assert checks.agent_rows(config, settings) == config.data.train_batch_size
@@ -92,13 +97,11 @@ def test_every_override_of_our_examples_is_one_of_azrs(
     commands = commands_of(script, tmp_path, *arguments)
     assert len(commands) == len(arms)
     monkeypatch.chdir(AZR_HOME)
-    folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
     for overrides, arm in zip(commands, arms, strict=True):
         # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
         added = [override for override in overrides if override.startswith("+")]
         assert {override.split("=")[0] for override in added} <= ADDED
-        with initialize_config_dir(folder, version_base=None):
-            config = compose("azr_ppo_trainer", overrides)
+        config = composed(overrides)
         assert ("population" in config) == (arm is not None)
         if arm is not None:
             settings = read_settings(config.population)
