@@ -167,13 +167,14 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
       azr-population show runs/mine --step 1 --member teacher_0 --limit 0
       azr-population show runs/mine --json | jq -r .completion
     """
-    from azr_population.pages.show import Wanted, show_completions
+    from azr_population.pages.show import show_completions
 
     if limit is None:
         limit = 0 if as_json else 6
     step, member, type = (wanted.pop(name) for name in ("step", "member", "task_type"))
     verdicts = [name for name, is_wanted in wanted.items() if is_wanted]
-    show_completions(path, Wanted(step, member, type, verdicts, limit), full, as_json)
+    given = {"step": step, "member": member, "type": type}
+    show_completions(path, given, verdicts, limit, full, as_json)
 
 
 @app.command()

@@ -5,7 +5,6 @@ import json
 import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group
@@ -42,33 +41,34 @@ _FIRST, _LAST = 4, 14
 _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for; what is empty is not asked for."""
+def show_completions(
+    path: str,
+    given: Mapping[str, Any],
+    verdicts: Collection[str],
+    limit: int,
+    full: bool,
+    as_json: bool,
+) -> None:
+    """Prints the completions of a run that are asked for, as cards or as JSON lines.
 
-    step: int | None = None
-    member: str | None = None
-    type: str | None = None
-    verdicts: Collection[str] = ()
-    limit: int = 0
-    """The newest so many; 0: all."""
+    Args:
+        given: the `step`, `member` and `type` that are asked for; None where any will do.
+        verdicts: any of them; without one all.
+        limit: the newest so many; 0: all.
 
-
-def show_completions(path: str, wanted: Wanted, full: bool, as_json: bool) -> None:
-    """Prints the completions of a run that are wanted, as cards or as JSON lines. Raises UserError:
-    there is no run, it kept no completions, or not of that step, type or member."""
+    Raises UserError: there is no run, it kept no completions, or not of that step, type or member.
+    """
     run = RunDirectory(path)
     run.refuse_results_only()
-    given = {"step": wanted.step, "member": wanted.member, "type": wanted.type}
-    given = {key: value for key, value in given.items() if value is not None}
+    wanted = {key: value for key, value in given.items() if value is not None}
     recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
-    rows: deque[dict[str, Any]] = deque(maxlen=wanted.limit or None)
+    rows: deque[dict[str, Any]] = deque(maxlen=limit or None)
     total = 0
     for row in run.completions():
         for key, values in recorded.items():
             values[row["step"] if key == "step" else str(row.get(key))] = None
-        right = not wanted.verdicts or row.get("verdict") in wanted.verdicts
-        if right and all(row.get(key) == value for key, value in given.items()):
+        right = not verdicts or row.get("verdict") in verdicts
+        if right and all(row.get(key) == value for key, value in wanted.items()):
             rows.append(row)
             total += 1
     if run.config_file and not recorded["step"]:
@@ -78,7 +78,7 @@ def show_completions(path: str, wanted: Wanted, full: bool, as_json: bool) -> No
             f"azr-population resume {path} run.log_completions=16 run.steps=N"
         )
     recorded["member"] |= dict.fromkeys(roles_of(run))
-    for key, value in given.items():
+    for key, value in wanted.items():
         if value not in recorded[key]:
             raise not_there(f"--{key} {value}", path, recorded[key], str(value))
     console, marks = plain_output(), domain_of(run).marks

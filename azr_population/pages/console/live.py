@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from azr_population.pages.console.heartbeat import IN_A_TERMINAL
-from azr_population.pages.console.lines import (
+from azr_population.pages.console.view import (
     ROLE_COLUMNS,
+    View,
     end_lines,
     eval_line,
     match_line,
     origin,
     replacement_line,
 )
-from azr_population.pages.console.view import View
 from azr_population.runs.records import (
     Record,
     conservative,

@@ -4,9 +4,8 @@ import pytest
 from rich.console import Console
 
 from azr_population.analysis.html import figure
-from azr_population.pages.console.lines import match_line, origin
 from azr_population.pages.console.live import LiveView
-from azr_population.pages.console.view import PlainView, View, view_for
+from azr_population.pages.console.view import PlainView, View, match_line, origin, view_for
 from azr_population.printable import duration
 from azr_population.runs.records import number, show
 
