@@ -22,7 +22,6 @@ Rows = dict[int, dict[str, float]]
 VALIDATION = "val/test_score/"
 
 KEYS = {
-    "validation": (None, rf"{VALIDATION}.+"),
     "solve_rate": ("agent", r"pred_code_\w+/accuracy"),
     "valid_frac": ("agent", r"gen_code_\w+/format_score"),
     # AZR puts the type before this key twice.
@@ -34,6 +33,7 @@ KEYS = {
     "time/step": (None, r"timing_s/step"),
     # veRL's own trainers have it, AZR's has not.
     "total/generated_tokens": (None, r"perf/total_num_tokens"),
+    "validation": (None, rf"{VALIDATION}.+"),
 }
 """Our metric -> its role and AZR's keys, averaged over the task types, or the sources of
 validation. AZR's complexity, Halstead and diversity scores are left out: it scales or counts them
@@ -48,7 +48,6 @@ OTHERWISE = {
 """Metrics that a stock log measures differently."""
 
 _LOGGED = re.compile("|".join(pattern for _, pattern in KEYS.values()))
-_TRAINING = re.compile("|".join(p for name, (_, p) in KEYS.items() if name != "validation"))
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _RAY_PREFIX = re.compile(r"^\(\w+ pid=\d+[^)\n]*\) ?", re.MULTILINE)
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
@@ -115,35 +114,24 @@ def from_console(text: str) -> Rows:
     return {step: values for step, values in rows.items() if values}
 
 
-def last_step(rows: Rows) -> int:
-    """The last step that was played; 0 before the first. The validation at a run's end has the
-    number of a step that is not."""
-    trained = (step for step, values in rows.items() if any(map(_TRAINING.fullmatch, values)))
-    return max(trained, default=0)
-
-
 def flat_lines(rows: Rows) -> list[dict[str, Any]]:
-    """The log as flat records under our names (`agent/solve_rate`, `validation`, `time/step`). The
-    validation at a run's end, under the number of a step that is not played any more, is of the
-    last step."""
-    last = last_step(rows)
+    """The log as flat records under our names (`agent/solve_rate`, `validation`,
+    `validation/<source>`, `time/step`). The validation at a run's end, under the number of a step
+    that is not played any more, is of the last step."""
     lines: dict[int, dict[str, Any]] = {}
-    for step in sorted(rows):
-        for name, (role, pattern) in KEYS.items():
-            values = [value for key, value in rows[step].items() if re.fullmatch(pattern, key)]
+    for name, (role, pattern) in KEYS.items():  # validations come last
+        for step, values in rows.items():
+            found = {key: value for key, value in values.items() if re.fullmatch(pattern, key)}
             if name == "lines":
-                values = [value for value in values if value > 0]  # 0 where nothing is valid
-            if values:
-                at = min(step, last) if name == "validation" else step
-                line = lines.setdefault(at, {"step": at})
-                line[f"{role}/{name}" if role else name] = math.fsum(values) / len(values)
-    return list(lines.values())
-
-
-def sources(rows: Rows) -> frozenset[str]:
-    """The sources of AZR's validation tasks in a log."""
-    keys = {key for values in rows.values() for key in values}
-    return frozenset(key.removeprefix(VALIDATION) for key in keys if key.startswith(VALIDATION))
+                found = {key: value for key, value in found.items() if value > 0}  # 0: none valid
+            if not found:
+                continue
+            at = min(step, max(lines, default=0)) if name == "validation" else step
+            line = lines.setdefault(at, {"step": at})
+            line[f"{role}/{name}" if role else name] = math.fsum(found.values()) / len(found)
+            if name == "validation":
+                line |= {key.replace(VALIDATION, "validation/"): found[key] for key in found}
+    return [lines[step] for step in sorted(lines)]
 
 
 def _from_csv(path: Path, text: str) -> Rows:

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from azr_population.analysis.azr_log import OTHERWISE
-from azr_population.analysis.differences import Differences, differences, short_differences
+from azr_population.analysis.differences import Difference, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, arms_of
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
@@ -98,7 +98,8 @@ class Comparison:
     """The last step that all runs have recorded."""
     rows: Sequence[ComparedMetric]
     pairs: Sequence[Pair]
-    differing: Differences
+    differing: Sequence[Difference]
+    warnings: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
         """For scripts: fractions within 0 and 1, null where there is no value."""
@@ -124,7 +125,7 @@ class Comparison:
             {"name": arm.name, "runs": [str(run.path) for run in arm.runs]} for arm in self.arms
         ]
         sections = {"step": self.step, "arms": arms, "pairs": pairs, "metrics": metrics}
-        return {**sections, "warnings": list(self.differing.warnings)}
+        return {**sections, "warnings": list(self.warnings)}
 
 
 def compare_arms(arguments: Sequence[str]) -> Comparison:
@@ -139,7 +140,7 @@ def compare_arms(arguments: Sequence[str]) -> Comparison:
     metrics = [*before, *domain_metrics.values(), *after]
     rows = [row for metric in metrics if any((row := _compared(arms, metric, step)).samples)]
     pairs = [_pair(arms, rows, b, a, step) for a, b in combinations(range(len(arms)), 2)]
-    return Comparison(arms, step, rows, pairs, differences(arms, step))
+    return Comparison(arms, step, rows, pairs, *differences(arms, step))
 
 
 def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> ComparedMetric:

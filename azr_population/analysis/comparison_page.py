@@ -45,7 +45,7 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
         console.print(Text(""), table, sep="\n")
     else:
         console.print("nothing to compare is recorded yet")
-    for warning in compared.differing.warnings:
+    for warning in compared.warnings:
         console.print(Text(f"note: {printable(warning)}"))
 
 
@@ -90,9 +90,9 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
         heads=heads,
         rows=rows,
         otherwise=list(OTHERWISE.values()) if logs else [],
-        warnings=compared.differing.warnings,
+        warnings=compared.warnings,
         names=names,
-        settings=[[row.key, row.group, *row.values] for row in compared.differing.rows],
+        settings=[[row.key, row.group, *row.values] for row in compared.differing],
         budget=_budget(arms, compared.step),
         sections=[(name, shown) for name in SECTIONS if (shown := _curves(compared, name))],
     )

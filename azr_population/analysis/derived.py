@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from azr_population.domains.metric import PROPOSERS
-from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import (
@@ -36,9 +35,8 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
     values: dict[int, dict[str, float]] = {}
     if run.results_only:
         return values
-    steps = [line["step"] for line in lines_of(run)]
-    tasks = placed_tasks(run)
     if domain_of(run).space:
+        tasks, steps = placed_tasks(run), [line["step"] for line in lines_of(run)]
         curves = coverage(tasks, steps)
         for role in {*roles_of(run).values(), *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
             for name, line in curves.items():
@@ -99,16 +97,11 @@ def missed_cells(counts: np.ndarray, k: int) -> np.ndarray:
 
 def _slopes(run: RunDirectory) -> list[tuple[str, float]]:
     """Change per 100 steps against the earliest of the other side, where the run was played
-    against itself."""
+    against itself. Raises UserError: its cross-play cannot be read."""
     path = run.path / CROSSPLAY
-    try:
-        content = read_json(path) if path.is_file() else {}
-    except UserError:
-        return []
-    slopes = content.get("slopes") if isinstance(content, dict) else None
-    by_role = slopes if isinstance(slopes, dict) else {}
+    slopes = read_json(path)["slopes"] if path.is_file() else {}
     return [
         (f"{role}/cross_play_slope", value)
         for role in ("student", "teacher")
-        if (value := number(by_role.get(role))) is not None
+        if (value := number(slopes.get(role))) is not None
     ]

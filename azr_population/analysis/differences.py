@@ -39,16 +39,9 @@ class Difference:
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Differences:
-    """All that differs, and what to bear in mind."""
-
-    rows: list[Difference]
-    warnings: list[str]
-
-
-def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
-    """Compares settings, versions and recorded steps of all runs; `step` is the last common one."""
+def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference], list[str]]:
+    """What differs in settings and versions, and warnings to bear in mind; `step` is the last that
+    all runs have."""
     warnings = []
     for arm in arms:
         inside = _rows([ComparedArm(run.path.name, (run,)) for run in arm.runs], "settings")
@@ -72,7 +65,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
     for group in ("base", "budget", "eval"):
         if lacking := [arm.name for arm in arms if all(_lacks(run, group) for run in arm.runs)]:
             warnings.append(f"Not recorded by {', '.join(lacking)}, so unknown: {group}.")
-    return Differences(_rows(arms, "settings") + _rows(arms, "versions"), warnings)
+    return _rows(arms, "settings") + _rows(arms, "versions"), warnings
 
 
 def _gone_wrong(arm: ComparedArm) -> list[str]:

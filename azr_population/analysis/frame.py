@@ -17,7 +17,7 @@ import pandas as pd
 from azr_population.analysis.derived import derived
 from azr_population.domains.metric import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, lines_of, number, role_of, whole_config
+from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of, whole_config
 
 BUDGET = {
     "trained_samples": "samples trained on",
@@ -33,14 +33,13 @@ COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
 def tidy(
     lines: Iterable[Mapping[str, Any]], run: str = "", arm: str = "", seed: int | None = None
 ) -> pd.DataFrame:
-    """The table of flat records, each with `step` and numbers under names with slashes; of two
-    records of a step the later one counts."""
-    by_step = {line["step"]: line for line in lines if isinstance(line.get("step"), int)}
+    """The table of flat records, one a step, each with `step` and numbers under names with
+    slashes."""
     rows = [
-        (run, arm, seed, step, *_whose(key), value)
-        for step in sorted(by_step)
-        for key, raw in by_step[step].items()
-        if key != "step" and (value := number(raw)) is not None and math.isfinite(value)
+        (run, arm, seed, line["step"], *_whose(key), value)
+        for line in lines
+        for key, raw in line.items()
+        if key != "step" and (value := number(raw)) is not None
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     for place, name in enumerate(COLUMNS):
@@ -59,7 +58,7 @@ def _whose(key: str) -> tuple[str | None, str | None, str]:
     return None, None, key
 
 
-def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame:
+def read_run(path: Path, arm: str = "") -> pd.DataFrame:
     """The table of a run directory or of committed results, which have the same format.
 
     What is computed of a whole run's tasks and lineage is in it (`derived`), and AZR's validations
@@ -78,24 +77,23 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
             line = lines.setdefault(row["step"], {"step": row["step"]})
             line |= {f"validation/{source}": value for source, value in shares.items()}
             line["validation"] = math.fsum(shares.values()) / len(shares)
-    if seed is None:
-        seed = _int(settings.get("seed"))
-    return tidy(lines.values(), str(path), arm or path.name, seed)
+    by_step = (lines[step] for step in sorted(lines))
+    return tidy(by_step, str(path), arm or path.name, settings.get("seed"))
 
 
 def seed_folders(folder: Path) -> list[Path]:
     """The run directories `seed_<n>` in a folder, by number."""
     paths = [path for path in folder.glob("seed_*") if RunDirectory(path).exists]
-    return sorted(paths, key=lambda path: (_int(path.name.removeprefix("seed_")) or 0, path.name))
+    return sorted(paths, key=lambda path: by_number(path.name))
 
 
 def curve(table: pd.DataFrame, metric: Metric | str, roles: Sequence[str] = ()) -> pd.Series:
-    """A metric of one run over its steps: that of the first of the metric's roles which has it, of
-    the run where it has no roles; empty where it is not recorded. Index `step`, ascending."""
-    name = metric if isinstance(metric, str) else metric.name
-    in_order = tuple(roles) or (() if isinstance(metric, str) else metric.roles)
+    """A metric of one run over its steps: that of the first of the metric's roles (of a name, of
+    all roles) which has it, else of the run; empty where it is not recorded. Index `step`,
+    ascending."""
+    name, in_order = (metric, ROLES) if isinstance(metric, str) else (metric.name, metric.roles)
     rows = table[(table["metric"] == name) & table["member"].isna()]
-    for role in in_order:
+    for role in roles or in_order:
         if len(values := rows[rows["role"] == role]):
             return values.set_index("step")["value"].sort_index()
     values = rows[rows["role"].isna()]
@@ -110,10 +108,3 @@ def budget(table: pd.DataFrame, members: int, steps: float = math.inf) -> dict[s
     used = {name: curve(table, f"total/{name}").mean() / (members or 1) for name in BUDGET}
     seconds = curve(table, "time/step").sub(curve(table, "time/eval"), fill_value=0.0)
     return {name: float(value) for name, value in (used | {"seconds": seconds.mean()}).items()}
-
-
-def _int(value: Any) -> int | None:
-    parsed = number(value) if not isinstance(value, str) else None
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return None if parsed is None else int(parsed)

@@ -26,7 +26,7 @@ from pygments.token import Comment, Keyword, Number, Operator, String
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.files import write_atomically
-from azr_population.printable import duration, printable, shareable
+from azr_population.printable import printable, shareable
 from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
@@ -185,9 +185,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else shown(value),
     )
-    environment.filters |= {"show": show, "duration": duration}
-    environment.filters["percent"] = lambda value: figure(value, percent=True)
-    environment.filters["code"] = highlighted
+    environment.filters |= {"show": show, "code": highlighted}
     return environment
 
 

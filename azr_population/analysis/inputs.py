@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
-from azr_population.analysis.azr_log import flat_lines, last_step, read_azr_log, sources
+from azr_population.analysis.azr_log import flat_lines, read_azr_log
 from azr_population.analysis.frame import curve, read_run, seed_folders, tidy
 from azr_population.config.effects import flat
 from azr_population.domains.domain import Domain
@@ -39,12 +39,9 @@ class ComparedRun:
 
     path: Path
     table: pd.DataFrame
-    last: int
-    """The last step recorded."""
     settings: Mapping[str, Any]
     """By dotted key; of a log what it prints."""
     domain: Domain | None
-    validation_sources: frozenset[str]
     is_log: bool = False
     versions: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -53,6 +50,12 @@ class ComparedRun:
     @cached_property
     def _by_metric(self) -> dict[Any, pd.DataFrame]:
         return dict(iter(self.table.groupby("metric")))
+
+    @cached_property
+    def last(self) -> int:
+        """The last step recorded. AZR validates once more after it."""
+        played = self.table[~self.table["metric"].str.startswith("validation")]
+        return int(played["step"].max()) if len(played) else 0
 
     def curve(self, metric: Metric | str) -> pd.Series:
         """A metric over the steps; see `frame.curve`."""
@@ -70,7 +73,8 @@ class ComparedRun:
         if metric.name.startswith("benchmark"):
             return {k: repr(v) for k, v in self.figures.items() if k != "mean"}
         if metric.name.startswith("validation"):
-            return {"tasks of the validation": self.validation_sources}
+            sources = {name for name in self._by_metric if name.startswith("validation/")}
+            return {"tasks of the validation": frozenset(sources)}
         if metric.name.startswith("eval/"):
             sampled = metric.name in ("eval/t0.4", "eval/t1", "eval/pass@8")
             keys = (*_EVAL_SETTINGS, *_SAMPLED * sampled)
@@ -143,7 +147,7 @@ def _runs(path: Path) -> list[ComparedRun]:
     if path.is_file():
         rows, settings = read_azr_log(path)
         table, code = tidy(flat_lines(rows), str(path)), find_domain("code")
-        return [ComparedRun(path, table, last_step(rows), settings, code, sources(rows), True)]
+        return [ComparedRun(path, table, settings, code, is_log=True)]
     if not path.is_dir():
         raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
     if RunDirectory(path).exists:
@@ -173,17 +177,11 @@ def _of_directory(path: Path) -> ComparedRun:
     if weights := environment.get("base"):
         settings[WEIGHTS] = str(weights)
     table = read_run(path)
-    table = table[table["member"].isna()]
-    validated = table["metric"].str.startswith("validation")
-    validations = table.loc[validated, "metric"].str.removeprefix("validation").unique()
-    steps = table.loc[~validated, "step"]
     return ComparedRun(
         path,
-        table,
-        int(steps.max()) if len(steps) else 0,
+        table[table["member"].isna()],
         settings,
         domain_of(directory),
-        frozenset(name.removeprefix("/") for name in validations if name),
         versions=versions,
         figures=benchmark_figures(path / FIGURES),
     )

@@ -49,7 +49,7 @@ def draw(plan: RecipePlan) -> Path:
     recipe, folder = plan.recipe, plan.results
     tables: dict[str, dict[str, pd.DataFrame]] = {}
     for run in (run for run in plan.runs if run.started and run.done):
-        table = read_run(run.path, run.arm_name, run.seed)
+        table = read_run(run.path, run.arm_name)
         tables.setdefault(run.arm_name, {})[run.path.name] = table[table["member"].isna()]
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):

@@ -38,11 +38,8 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     if role == "mean":
         curves = [points for role in ROLES if len(points := frame.curve(table, name, (role,)))]
         return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
-    if role:
-        return frame.curve(table, name, (role,))
     # Not declared: a stratum of the eval, or a metric of a domain that does not ship.
-    metric = all_metrics().get(name)
-    return frame.curve(table, name, ROLES) if metric is None else frame.curve(table, metric)
+    return frame.curve(table, all_metrics().get(name, name), (role,) if role else ())
 
 
 def results_of(

@@ -5,7 +5,7 @@ import numpy
 import pytest
 from refusals import refuses
 
-from azr_population.analysis.azr_log import KEYS, flat_lines, from_console, last_step, read_azr_log
+from azr_population.analysis.azr_log import KEYS, flat_lines, from_console, read_azr_log
 from azr_population.analysis.frame import curve, tidy
 from azr_population.analysis.metrics import all_metrics
 
@@ -52,8 +52,10 @@ def test_a_validation_at_the_end_is_no_step():
     rows = from_console(
         CONSOLE.replace("step:3 - gen_code_i/form", "step:3 - val/test_score/c:0.5")
     )
-    assert list(rows) == [0, 1, 2, 3] and last_step(rows) == 2
-    assert last_step({0: {"val/test_score/code": 0.5}}) == 0
+    assert list(rows) == [0, 1, 2, 3]
+    *_, last = flat_lines(rows)
+    assert (last["step"], last["validation"], last["validation/c"]) == (2, 0.5, 0.5)
+    assert flat_lines({5: {"val/test_score/code": 0.5}})[0]["step"] == 0
 
 
 @pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])

@@ -34,8 +34,8 @@ def test_whose_a_value_is():
     }
 
 
-def test_the_later_record_of_a_step_counts():
-    table = tidy(LINES)
+def test_the_later_record_of_a_step_counts(tmp_path):
+    table = read_run(write_run(tmp_path / "run"))
     solved = table[(table["metric"] == "solve_rate") & (table["member"] == "student_0")]
     assert solved["value"].tolist() == [0.75] and solved["step"].tolist() == [2]
     assert curve(table, "type/code_o/valid_frac").to_dict() == {2: 1.0}
