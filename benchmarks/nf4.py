@@ -46,7 +46,7 @@ def main() -> None:
         name = "bfloat16" if quantization == "null" else quantization
         greedy[name], result[name] = measure(config)
         print(name, json.dumps(result[name]), flush=True)
-    gap = compare(greedy["nf4"], greedy["bfloat16"], paired=True, permute=False)
+    gap = compare(greedy["nf4"], greedy["bfloat16"], paired=True)
     result["nf4 - bfloat16, greedy"] = [round(x, 4) for x in (gap.mean, gap.low, gap.high)]
     print(json.dumps(result, indent=1))
     if arguments.json:

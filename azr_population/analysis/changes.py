@@ -61,7 +61,7 @@ def measured_changes(run: RunDirectory, last: int) -> dict[str, Change]:
     for name in names:
         a, b = early[name].dropna(), late[name].dropna()
         if len(a) and len(b):
-            test = compare(b.tolist(), a.tolist(), paired=False, permute=False)
+            test = compare(b.tolist(), a.tolist(), paired=False)
             changes[name] = Change(a.mean(), b.mean(), test)
     before, after = (
         (int(end["valid"].sum()), int(end["proposed"].sum()))
@@ -77,7 +77,7 @@ def measured_changes(run: RunDirectory, last: int) -> dict[str, Change]:
     if len(scores) > 1:
         a, b = (pd.DataFrame(scores[pick(scores)]).astype(float).mean() for pick in (min, max))
         if len(a) == len(b):
-            test = compare(b.tolist(), a.tolist(), paired=True, permute=False)
+            test = compare(b.tolist(), a.tolist(), paired=True)
             changes["eval/greedy"] = Change(a.mean(), b.mean(), test)
     return changes
 

@@ -67,7 +67,7 @@ class ComparedMetric:
             return NOTHING, missing
         if not_comparable(self.metric, self.arms[than], self.arms[arm]):
             return NOTHING, "not the same measure"
-        test = compare(self.samples[arm], self.samples[than], False, permute=False)
+        test = compare(self.samples[arm], self.samples[than], False)
         if math.isnan(test.low):
             return test, "no verdict: one seed"
         if test.low > 0:

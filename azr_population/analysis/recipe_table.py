@@ -24,6 +24,7 @@ from azr_population.analysis.statistics import (
     holm,
     interquartile_mean,
     interval,
+    permutation_p,
 )
 from azr_population.runs.records import ROLES
 
@@ -78,17 +79,18 @@ def _tested(recipe: Recipe, samples: Samples) -> pd.DataFrame:
     for hypothesis in recipe.hypotheses:
         of_row = samples[hypothesis.row]
         a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
-        test, text = NOTHING, "not decided: nothing was measured"
+        test, permuted, text = NOTHING, None, "not decided: nothing was measured"
         if a and (b or not hypothesis.than):
             level = hypothesis.looks.get(min(len(a), len(b or a)), LEVEL)
             level /= 1 if recipe.together else len(recipe.hypotheses)
             test = compare(a, b, False, level, hypothesis.margin)
+            permuted = permutation_p(a, b, hypothesis.margin)
             text = verdict(hypothesis, test)
         lines.append(
             hypothesis.model_dump(exclude={"looks"})
             | {"n": test.n, **_bounds("", test)}
             | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
-            | {"p_permutation": test.permutation, "verdict": text}
+            | {"p_permutation": permuted, "verdict": text}
             | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
         )
     tested = pd.DataFrame(lines)
@@ -112,36 +114,34 @@ def _table(recipe: Recipe, samples: Samples, hypotheses: pd.DataFrame) -> pd.Dat
     the baseline, each with its interval; p, also corrected (by Holm, or that of the hypothesis
     about it); the values of the seeds; and whether it `differs`: by p, or by the hypothesis."""
     baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
+    tests = {
+        (label, arm): compare(values, of_row[baseline], False)
+        if baseline in of_row and arm != baseline
+        else NOTHING
+        for label, of_row in samples.items()
+        for arm, values in of_row.items()
+    }
     decided = {
         (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
         for line in hypotheses.itertuples()
         if line.than == baseline
     }
+    family = [key for key in tests if key not in decided]
+    corrected = zip(family, holm([tests[key].p for key in family]), strict=True)
+    decided |= {key: (p, p < LEVEL) for key, p in corrected}
     lines: list[dict[str, Any]] = []
     for label, row in recipe.rows.items():
-        base = samples[label].get(baseline)
         for arm, values in samples[label].items():
-            test = NOTHING
-            if base is not None and arm != baseline:
-                test = compare(values, base, False, permute=False)
+            test, (p, differs) = tests[label, arm], decided[label, arm]
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
                 | {"arm": arm, "n": len(values), **_bounds("", interval(values))}
                 | _bounds("iqm_", interquartile_mean(values) or NOTHING)
-                | {**_bounds(against, test), "p": test.p, "p_corrected": math.nan}
+                | {**_bounds(against, test), "p": test.p, "p_corrected": p}
                 | {"values": " ".join(f"{value:.6g}" for value in values.values())}
-                | {"paper": row.paper, "differs": False}
+                | {"paper": row.paper, "differs": differs}
             )
-    table = pd.DataFrame(lines)
-    if lines:
-        keys = list(zip(table["row"], table["arm"], strict=True))
-        family = [key not in decided for key in keys]
-        table.loc[family, "p_corrected"] = holm(table.loc[family, "p"].tolist())
-        for place, key in enumerate(keys):
-            p, differs = decided.get(key, (table.at[place, "p_corrected"], None))
-            table.at[place, "p_corrected"] = p
-            table.at[place, "differs"] = p < LEVEL if differs is None else differs
-    return table
+    return pd.DataFrame(lines)
 
 
 def _bounds(prefix: str, test: Estimate) -> dict[str, float]:

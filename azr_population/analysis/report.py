@@ -31,6 +31,7 @@ from azr_population.runs.records import (
     last_step,
     lines_of,
     number,
+    roles_of,
     whole_config,
 )
 from azr_population.runs.run_warnings import RunWarning, warnings_of
@@ -92,7 +93,7 @@ def _page(run: RunDirectory) -> str:
     wrong = nothing_valid(table)
     state, status = _status(last if steps else 0, planned, run.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
-    members = run_tables.member_roles(table)
+    members = roles_of(run)
     drawn, constant = figures.run_figures(
         table, domain, [row["step"] for row in born], max(planned or 0, last)
     )

@@ -17,12 +17,6 @@ from azr_population.runs.records import (
 )
 
 
-def member_roles(frame: pd.DataFrame) -> dict[str, str]:
-    """Every member that occurs, in the order recorded, and its role."""
-    by_member = frame.dropna(subset=["member"]).drop_duplicates("member")
-    return dict(zip(by_member["member"], by_member["role"], strict=True))
-
-
 def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[dict[str, Any]]:
     """The members at the last step: teachers first, the highest mu - 3 sigma first. Those born at
     its end are `unplayed`: the results of the step are those of the members that they replaced."""

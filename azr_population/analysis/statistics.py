@@ -89,7 +89,7 @@ REDUCERS: dict[str, Callable[[pd.Series, int], float]] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, or a difference of two, with its interval at `level` and p-values."""
+    """A mean, or a difference of two, with its interval at `level` and p-value."""
 
     mean: float
     low: float
@@ -97,7 +97,6 @@ class Estimate:
     counts: tuple[int, ...]
     """Seeds of each arm, in their order; pairs if paired."""
     p: float = math.nan
-    permutation: float | None = None
     level: float = LEVEL
 
     @property
@@ -121,20 +120,14 @@ def or_none(value: float) -> float | None:
 
 def interval(values: Values, level: float = LEVEL) -> Estimate:
     """The mean with Student's interval; one observation has none."""
-    return compare(values, None, False, level, permute=False)
+    return compare(values, None, False, level)
 
 
 def compare(
-    a: Values,
-    b: Values | None,
-    paired: bool,
-    level: float = LEVEL,
-    margin: float = 0.0,
-    permute: bool = True,
+    a: Values, b: Values | None, paired: bool, level: float = LEVEL, margin: float = 0.0
 ) -> Estimate:
     """The mean difference of `a` and `b` by Welch's test, or paired over the seeds of both by
-    Student's; without `b` the mean of `a`. The p-values are of no difference beyond `margin`;
-    the permutation test is left out where `permute` is False: it takes a while."""
+    Student's; without `b` the mean of `a`. The p-value is of no difference beyond `margin`."""
     from scipy import stats
 
     sample, other = pd.Series(a, dtype=float), None if b is None else pd.Series(b, dtype=float)
@@ -158,8 +151,7 @@ def compare(
         low, high = float(bounds.low) + margin, float(bounds.high) + margin
     if math.isnan(low):
         low = high = mean
-    permutation = _permuted(first - margin, second) if permute else None
-    return Estimate(mean, low, high, counts, float(test.pvalue), permutation, level)
+    return Estimate(mean, low, high, counts, float(test.pvalue), level)
 
 
 def difference_of_shares(a: tuple[int, int], b: tuple[int, int]) -> Estimate:
@@ -171,20 +163,21 @@ def difference_of_shares(a: tuple[int, int], b: tuple[int, int]) -> Estimate:
     return Estimate(a[0] / a[1] - b[0] / b[1], float(low), float(high), (a[1], b[1]))
 
 
-def _permuted(first: np.ndarray, second: np.ndarray | None) -> float | None:
-    """p by permuting seeds between arms, or signs; exact where there are few ways. None where even
-    the most extreme order could not come below 5%."""
+def permutation_p(a: Values, b: Values | None, margin: float = 0.0) -> float | None:
+    """p of no difference beyond `margin` by permuting seeds between arms, or without `b` signs;
+    exact where there are few ways. None where even the most extreme order could not come below 5%.
+    It takes a while."""
     from scipy import stats
 
-    paired = second is None
-    other = np.zeros_like(first) if second is None else second
-    ways = 2 ** len(first) if paired else math.comb(len(first) + len(other), len(first))
+    first = pd.Series(a, dtype=float).to_numpy() - margin
+    other = np.zeros_like(first) if b is None else pd.Series(b, dtype=float).to_numpy()
+    ways = 2 ** len(first) if b is None else math.comb(len(first) + len(other), len(first))
     if 2 / ways >= LEVEL:
         return None
     test = stats.permutation_test(
         (first, other),
         lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
-        permutation_type="samples" if paired else "independent",
+        permutation_type="samples" if b is None else "independent",
         vectorized=True,
         n_resamples=_RESAMPLES,
         rng=np.random.default_rng(0),

@@ -65,7 +65,7 @@ def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> di
     with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
     mean, gain = interval(scores["greedy"]), NOTHING
     if base:
-        gain = compare(scores["greedy"], base["greedy"], paired=True, permute=False)
+        gain = compare(scores["greedy"], base["greedy"], paired=True)
     rating = stored.rating if stored else None
     return {
         "step": stored.step if stored else None,

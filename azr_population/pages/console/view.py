@@ -75,18 +75,16 @@ class View:
         """The last birth of each member that was replaced."""
         self._durations: deque[float] = deque(maxlen=WINDOW)
         self._began = time.monotonic()
-        self._phase: Callable[[], str] = str
         self._beats = ExitStack()
 
     def on_start(self, run: Record) -> None:
         """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played before, 0
-        unless resumed), `phase` (a function: what is being done), `dir`, `members` (rows of
-        `Roster.to_json`) and, if resumed, `lineage` (the replacements so far)."""
+        unless resumed), `dir`, `members` (rows of `Roster.to_json`) and, if resumed, `lineage` (the
+        replacements so far)."""
         self.name = run.get("name", "run")
         self.done, self.steps = run.get("step", 0), run.get("steps", 0)
         self.members = {member["name"]: member for member in run.get("members", ())}
         self.births = {row["child"]: row for row in run.get("lineage", ())}
-        self._phase = run.get("phase", str)
         self._began = time.monotonic()
 
     def on_match(self, match: Record) -> None:
@@ -129,7 +127,7 @@ class View:
     @property
     def in_step(self) -> str:
         """What is being done in the step at hand, and since when: `step 3: solve, 2:05 so far`."""
-        phase = self._phase()
+        phase = current_phase()
         name = f"{phase}, " if phase else ""
         return f"step {self.done + 1}: {name}{duration(time.monotonic() - self._began)} so far"
 
@@ -309,7 +307,6 @@ def show_start(
             "name": name,
             "steps": steps,
             "step": step,
-            "phase": current_phase,
             "dir": str(directory.path),
             "members": members,
             "lineage": list(directory.lineage()),
