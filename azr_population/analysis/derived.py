@@ -26,8 +26,6 @@ from azr_population.runs.records import (
 TASKS_PER_STEP = 12
 """Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 24 a
 step, always has more valid ones."""
-CROSSPLAY = "crossplay.json"
-"""Where a run's own cross-play is in it."""
 
 
 def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
@@ -98,7 +96,7 @@ def missed_cells(counts: np.ndarray, k: int) -> np.ndarray:
 def _slopes(run: RunDirectory) -> list[tuple[str, float]]:
     """Change per 100 steps against the earliest of the other side, where the run was played
     against itself. Raises UserError: its cross-play cannot be read."""
-    path = run.path / CROSSPLAY
+    path = run.path / "crossplay.json"
     slopes = read_json(path)["slopes"] if path.is_file() else {}
     return [
         (f"{role}/cross_play_slope", value)

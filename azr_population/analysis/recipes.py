@@ -203,26 +203,26 @@ def recipes_folder() -> Path:
     return Path(str(files("azr_population.recipes")))
 
 
-def read_arms(folder: Path | None = None) -> Arms:
-    """`arms.yaml` of a folder of recipes, by default the package's. Raises UserError."""
-    return _read((folder or recipes_folder()) / "arms.yaml", Arms)
+def read_arms() -> Arms:
+    """`arms.yaml`. Raises UserError: it has a mistake."""
+    return _read(recipes_folder() / "arms.yaml", Arms)
 
 
-def recipe_names(folder: Path | None = None) -> list[str]:
+def recipe_names() -> list[str]:
     """All recipes: the paper's tables and figures first, the former base's experiments last."""
-    paths = (folder or recipes_folder()).glob("*/recipe.yaml")
+    paths = recipes_folder().glob("*/recipe.yaml")
     return sorted((path.parent.name for path in paths), key=_paper_order)
 
 
-def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
+def read_recipe(name: str, arms: Arms) -> Recipe:
     """The recipe called `name`, spelled in full. Raises UserError: there is none, or its file has a
     mistake."""
-    names = recipe_names(folder)
+    names = recipe_names()
     if name not in names:
         near = [candidate for candidate in names if candidate.startswith(name)]
         hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
         raise UserError(f"recipe {name} does not exist{hint}; choose from: {', '.join(names)}")
-    path = (folder or recipes_folder()) / name / "recipe.yaml"
+    path = recipes_folder() / name / "recipe.yaml"
     recipe = _read(path, Recipe, name=name)
     for arm in recipe.arms:
         arms.find(arm)

@@ -132,11 +132,12 @@ def test_the_overrides_of_every_arm_compose(name):
         ("{title: x", "cannot be read"),
     ],
 )
-def test_a_mistake_in_a_recipe_is_one_line_with_its_place(tmp_path, text, key):
+def test_a_mistake_in_a_recipe_is_one_line_with_its_place(tmp_path, text, key, monkeypatch):
+    monkeypatch.setattr("azr_population.analysis.recipes.recipes_folder", lambda: tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "recipe.yaml").write_text(text)
     with pytest.raises(UserError) as refused:
-        read_recipe("mine", ARMS, tmp_path)
+        read_recipe("mine", ARMS)
     assert key in str(refused.value) and "\n" not in str(refused.value)
 
 
