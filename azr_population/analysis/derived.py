@@ -29,7 +29,8 @@ step, always has more valid ones."""
 
 
 def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
-    """{step: {key: value}} of a whole run; empty for committed results, whose lines have it."""
+    """{step: {key: value}} of a whole run; empty for committed results, whose lines have it. Raises
+    UserError: the run's cross-play cannot be read."""
     values: dict[int, dict[str, float]] = {}
     if run.results_only:
         return values
@@ -40,8 +41,13 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
             for name, line in curves.items():
                 for step, value in line.items():
                     values.setdefault(step, {})[f"{role}/{name}"] = float(value)
-    for key, value in _slopes(run):
-        values.setdefault(last_step(run), {})[key] = value
+    # Change per 100 steps against the earliest of the other side, where the run was played against
+    # itself.
+    path = run.path / "crossplay.json"
+    slopes = read_json(path)["slopes"] if path.is_file() else {}
+    for role in ("student", "teacher"):
+        if (value := number(slopes.get(role))) is not None:
+            values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
     return values
 
 
@@ -91,15 +97,3 @@ def missed_cells(counts: np.ndarray, k: int) -> np.ndarray:
     for i in range(k):  # C(n - c, k) / C(n, k), factor by factor
         missed *= np.clip(n - counts - i, 0, None) / np.maximum(n - i, 1)
     return np.where(n <= k, counts == 0, missed)
-
-
-def _slopes(run: RunDirectory) -> list[tuple[str, float]]:
-    """Change per 100 steps against the earliest of the other side, where the run was played
-    against itself. Raises UserError: its cross-play cannot be read."""
-    path = run.path / "crossplay.json"
-    slopes = read_json(path)["slopes"] if path.is_file() else {}
-    return [
-        (f"{role}/cross_play_slope", value)
-        for role in ("student", "teacher")
-        if (value := number(slopes.get(role))) is not None
-    ]
