@@ -22,7 +22,7 @@ from azr_population.analysis.recipe_plan import (
     other_values,
     save_runs,
 )
-from azr_population.analysis.recipe_table import results_of
+from azr_population.analysis.recipe_results import results_of
 from azr_population.analysis.recipes import (
     Arms,
     Recipe,

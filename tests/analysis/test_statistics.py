@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from azr_population.analysis.recipe_table import verdict
+from azr_population.analysis.recipe_results import verdict
 from azr_population.analysis.recipes import Hypothesis
 from azr_population.analysis.statistics import (
     REDUCERS,
