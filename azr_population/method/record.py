@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.domain import Domain
-from azr_population.engines.engine import Generated, GeneratedCounts
+from azr_population.engines.engine import Completion, Generated, GeneratedCounts
 from azr_population.method.members import Member, Role
-from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean
 
@@ -166,21 +166,16 @@ def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]
     return {f"{prefix}/{name}": value for name, value in values.items() if value is not None}
 
 
-def check_budget(
-    generated: Mapping[int, Generated],
-    rows: Iterable[Proposal | Replay],
-    practice: Iterable[Attempt] = (),
-) -> None:
+def check_budget(generated: Mapping[int, Generated], held: Iterable[Completion]) -> None:
     """Compares what the engine generated in a step, by slot, with the completions that the step
-    records. A step that generates more than it records would make a member look cheaper than it is.
+    holds. A step that generates more than it records would make a member look cheaper than it is.
     Raises RuntimeError: they differ."""
-    held = GeneratedCounts()
-    held.add(completion for row in rows for completion in row.completions)
-    held.add(attempt.completion for attempt in practice)
-    if {slot: count for slot, count in generated.items() if any(count)} != held:
+    counts = GeneratedCounts()
+    counts.add(held)
+    if {slot: count for slot, count in generated.items() if any(count)} != counts:
         raise RuntimeError(
             f"the engine generated {dict(generated)} by slot in this step, and the step holds "
-            f"{held}: all that it generates has to be in its proposals and replays"
+            f"{counts}: all that it generates has to be in its proposals and replays"
         )
 
 
@@ -238,12 +233,8 @@ def nothing_valid(rows: Sequence[Proposal]) -> list[str]:
     (reason, _), *_ = reasons.most_common()
     example = next(row for row in rows if row.reason == reason)
     counts = ", ".join(f"{count} {name}" for name, count in reasons.most_common())
+    text = example.completion.text
     return [
         f"no valid proposal in this step ({counts}); {example.match.teacher.name} wrote, for a "
-        f"{example.type} task: {shorten(example.completion.text)}"
+        f"{example.type} task: {text[:200]!r}{'...' if len(text) > 200 else ''}"
     ]
-
-
-def shorten(text: str, longest: int = 200) -> str:
-    """The text's `repr`, cut after `longest` characters."""
-    return repr(text) if len(text) <= longest else f"{text[:longest]!r}..."

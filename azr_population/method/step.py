@@ -74,7 +74,8 @@ class SelfPlay:
         with clock("update"):
             updates = update(context.engine, samples, population.hyperparameters())
         generated = context.engine.take_generated()
-        check_budget(generated, [*rows, *replays])
+        replayed = (completion for replay in replays for completion in replay.completions)
+        check_budget(generated, [*(c for row in rows for c in row.completions), *replayed])
         rows = by_match(rows)
         practice = [attempt for replay in replays for attempt in replay.attempts]
         call(self.callbacks, "updated", clock, population, rows, practice)

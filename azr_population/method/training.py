@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
-from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
+from azr_population.engines.engine import Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
 from azr_population.method.matchmaking import split_evenly
@@ -19,26 +19,16 @@ from azr_population.method.proposals import Attempt, Proposal, Replay, matches_o
 class ScoredCompletion(NamedTuple):
     """A completion that its writer trains on; `value` is its reward, or its baseline's value."""
 
-    slot: int
-    phase: str
-    """`propose` or `solve`: TRR++ has a baseline for each."""
-    type: str
-    completion: Completion
+    of: Proposal | Attempt
+    """Its advantage is stored there."""
     value: float
-    of: Proposal | Attempt | None = None
-    """Its advantage is also stored there."""
     raw: bool = False
     """Whether `value` already is the advantage."""
 
 
 def proposals(rows: Iterable[Proposal]) -> list[ScoredCompletion]:
     """Teachers train on all their proposals."""
-    return [
-        ScoredCompletion(
-            row.match.teacher.slot, "propose", row.type, row.completion, row.reward, row
-        )
-        for row in rows
-    ]
+    return [ScoredCompletion(row, row.reward) for row in rows]
 
 
 def attempts(
@@ -77,10 +67,10 @@ def _attempts(
     candidates = []
     for row in rows:
         rewards = [attempt.reward for attempt in row.attempts]
-        values, slot = baseline(rewards) or [None] * len(rewards), row.student.slot
+        values = baseline(rewards) or [None] * len(rewards)
         candidates.append(
             [
-                ScoredCompletion(slot, "solve", row.type, attempt.completion, value, attempt, raw)
+                ScoredCompletion(attempt, value, raw)
                 for attempt, value in zip(row.attempts, values, strict=True)
                 if value is not None
             ]
@@ -96,7 +86,7 @@ def choose_attempts(
     different tasks teach more than repeated ones."""
     by_type: dict[str, list[Sequence[ScoredCompletion]]] = {}
     for of_task in filter(None, candidates):
-        by_type.setdefault(of_task[0].type, []).append(of_task)
+        by_type.setdefault(of_task[0].of.type, []).append(of_task)
     queues = []
     for tasks in by_type.values():
         order = generator.permutation(len(tasks))
@@ -112,23 +102,30 @@ def _in_turn(queues: Sequence[Sequence[ScoredCompletion]]) -> list[ScoredComplet
 def advantages(
     rows: Sequence[ScoredCompletion], config: MembersConfig, by_token: bool = False
 ) -> list[float | None]:
-    """Advantages: values normalised over (member, phase, task type) by `population.advantage`
-    (TRR++); None for a row that teaches nothing.
+    """Advantages: values normalised over (member, phase, task type) by
+    `population.advantage` (TRR++); None for a row that teaches nothing.
 
     They are also stored in the row's `of`. `by_token` weights a row by its tokens, as veRL does.
     """
     normalised = [row for row in rows if not row.raw]
+    groups = [
+        (
+            row.of.completion.slot,
+            "propose" if isinstance(row.of, Proposal) else "solve",
+            row.of.type,
+        )
+        for row in normalised
+    ]
     normalised_values = iter(
         ADVANTAGES.find(config.advantage)(
             [row.value for row in normalised],
-            [(row.slot, row.phase, row.type) for row in normalised],
-            [len(row.completion.token_ids) for row in normalised] if by_token else None,
+            groups,
+            [len(row.of.completion.token_ids) for row in normalised] if by_token else None,
         )
     )
     values = [row.value if row.raw else next(normalised_values) for row in rows]
     for row, value in zip(rows, values, strict=True):
-        if row.of is not None:
-            row.of.advantage = value
+        row.of.advantage = value
     return values
 
 
@@ -139,9 +136,10 @@ def samples(
     slots in `held`: the KL loss applies to all rows."""
     chosen: dict[int, list[TrainingSample]] = {}
     for row, value in zip(rows, advantages(rows, config), strict=True):
-        samples_of_slot = chosen.setdefault(row.slot, [])
-        if value is not None or row.slot in held:
-            samples_of_slot.append(TrainingSample(row.completion, value or 0.0))
+        completion = row.of.completion
+        samples_of_slot = chosen.setdefault(completion.slot, [])
+        if value is not None or completion.slot in held:
+            samples_of_slot.append(TrainingSample(completion, value or 0.0))
     return chosen
 
 

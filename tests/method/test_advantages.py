@@ -3,6 +3,7 @@ import pytest
 from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.method.advantages import BASELINES, leave_one_out, task_relative
+from azr_population.method.proposals import Attempt
 from azr_population.method.training import ScoredCompletion, samples
 
 
@@ -39,8 +40,8 @@ def test_right_answers_alone_count():
 
 
 def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_holds_their_writer():
-    written = Completion(0, (1,), (2,), (-1.0,), True)
-    rows = [ScoredCompletion(slot, "propose", "code_o", written, 1.0) for slot in (0, 0, 1)]
+    written = [Completion(slot, (1,), (2,), (-1.0,), True) for slot in (0, 0, 1)]
+    rows = [ScoredCompletion(Attempt(completion, "1"), 1.0) for completion in written]
     assert samples(rows, PopulationConfig()) == {0: [], 1: []}
     held = samples(rows, PopulationConfig(), held=[1])
-    assert held == {0: [], 1: [TrainingSample(written, 0.0)]}
+    assert held == {0: [], 1: [TrainingSample(written[2], 0.0)]}

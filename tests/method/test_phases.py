@@ -39,10 +39,7 @@ def played(play, config, skill, teachers, students):
 def every(rows):
     """All attempts as candidates, by task; `value` is the task's number."""
     return [
-        [
-            ScoredCompletion(row.student.slot, "solve", row.type, a.completion, number, a)
-            for a in row.attempts
-        ]
+        [ScoredCompletion(attempt, number) for attempt in row.attempts]
         for number, row in enumerate(rows)
     ]
 

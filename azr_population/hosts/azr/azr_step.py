@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from azr_population.engines.engine import Generated
-from azr_population.hosts.azr.batches import COMPLETION
 from azr_population.method.callbacks import Callback, PhaseClock, call
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
@@ -27,8 +26,6 @@ from azr_population.method.training import ScoredCompletion, advantages
 if TYPE_CHECKING:
     from verl import DataProto
 
-PHASES = {"gen": "propose", "pred": "solve"}
-"""What AZR's problem types (`gen_code_o`) begin with."""
 NOBODY = -1
 """The opponent of rows that are not proposals."""
 
@@ -71,23 +68,21 @@ class Step:
         AZR has one baseline for each problem type and role (TRR++); here each member has its own.
         Rows that teach nothing get 0.
         """
-        phase, _, kind = problem_type.partition("_")
+        phase = problem_type.partition("_")[0]
         mask = batch.batch["response_mask"]
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
-        written = batch.non_tensor_batch[COMPLETION]
         # The judge has seen this batch last.
         judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
-        columns = zip(written, rewards.tolist(), judged[-len(written) :], strict=True)
-        rows = [
-            ScoredCompletion(completion.slot, PHASES[phase], kind, completion, reward, owner)
-            for completion, reward, owner in columns
-        ]
+        columns = zip(judged[-len(rewards) :], rewards.tolist(), strict=True)
+        rows = [ScoredCompletion(owner, reward) for owner, reward in columns]
         values = advantages(rows, self.population.config, by_token=True)
         worth = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = worth.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask
         self._learning.update(
-            row.slot for row, value in zip(rows, values, strict=True) if value is not None
+            row.of.completion.slot
+            for row, value in zip(rows, values, strict=True)
+            if value is not None
         )
 
     def end(
@@ -99,7 +94,8 @@ class Step:
     ) -> StepRecords:
         """What follows the update: rate, evolve, record; `generated` is what the step's routed
         calls generated, `timing` AZR's, in seconds."""
-        check_budget(generated, self.rows, self.practice)
+        proposed = (completion for row in self.rows for completion in row.completions)
+        check_budget(generated, [*proposed, *(attempt.completion for attempt in self.practice)])
         population, clock = self.population, PhaseClock()
         rows = by_match(self.rows)
         call(self.callbacks, "updated", clock, population, rows, self.practice)

@@ -18,7 +18,6 @@ from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.domains.code_e.named_error import naming
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.grammar import ALWAYS, candidates
-from azr_population.method.record import shorten
 from azr_population.printable import printable, shareable
 from azr_population.referee import Execution, Reason
 
@@ -109,7 +108,6 @@ def read_by_all(program, given_, output, kind):
     assert isinstance(is_finite(given_), bool)
     naming(program, ["import re"])
     assert printable(shareable(program)).replace("\n", "").replace("\t", "").isprintable()
-    shorten(program)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

@@ -178,8 +178,9 @@ def batch_of(rows):
 
 def credited_batch(rows):
     """A batch of training rows of one phase and type, with what they are worth."""
-    written = [row.completion.token_ids for row in rows]
-    return Batch([row.slot for row in rows], written).with_rewards([row.value for row in rows])
+    written = [row.of.completion for row in rows]
+    batch = Batch([each.slot for each in written], [each.token_ids for each in written])
+    return batch.with_rewards([row.value for row in rows])
 
 
 def install_parsers(monkeypatch):

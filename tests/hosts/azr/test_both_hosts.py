@@ -145,7 +145,7 @@ def play_in_azr(step, local, config):
     generator = streams.numpy("attempts", population.step)
     drawn = attempts(local.rows, [], config.population, generator)
     for kind in TaskType:
-        solving = [row for row in drawn if row.type == kind]
+        solving = [row for row in drawn if row.of.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
         step.practice = [row.of for row in solving]
@@ -223,7 +223,7 @@ def check_advantages(local, batches):
     learning = set()
     for rows, batch, _ in batches:
         for row, values in zip(rows, batch.batch["advantages"][:, 0].tolist(), strict=True):
-            key = (row.slot, id(row.completion))
+            key = (row.of.completion.slot, id(row.of.completion))
             if key in expected:
                 learning.add(key)
             else:
