@@ -24,18 +24,13 @@ def check_population(
     student_reward_of(members)(True, False)
     ADVANTAGES.find(members.advantage)
     Matchmaker(matchmaking)
-    check_evolution(evolution, min(members.teachers, members.students), rank)
-
-
-def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> None:
-    """Checks the `evolution` group; `smallest` is the size of the smaller sub-population. The
-    member of a sub-population of one is never replaced. Raises UserError."""
     FITNESS.find(evolution.fitness)
     REPLACEMENT.find(evolution.replacement)
     SELECTION.find(evolution.selection)
-    weights = evolution.operators
+    weights, smallest = evolution.operators, min(members.teachers, members.students)
     for name in weights:
         get_operator(name)
+    # The member of a sub-population of one is never replaced.
     if evolution.interval == 0 or smallest < 2:
         weights = dict.fromkeys(weights, 0.0)
     else:
@@ -49,7 +44,7 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
 
 def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
     """A note if at every replacement all members but one are protected newborns, so that fitness
-    has no choice; otherwise None. Arguments: see `check_evolution`."""
+    has no choice; otherwise None. `smallest` is the size of the smaller sub-population."""
     lifetimes = evolution.interval * smallest
     if not evolution.interval or smallest < 2 or lifetimes > evolution.grace_period:
         return None

@@ -18,7 +18,7 @@ import torch
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method import replacement
-from azr_population.method.members import Member, Rating, Roster
+from azr_population.method.members import Member, Roster
 from azr_population.method.record import flatten
 from azr_population.method.replacement import Replacement
 from azr_population.runs.records import mean
@@ -61,24 +61,56 @@ class ChildRecord:
     rank: float | None = None
 
 
-class OperatorCredit:
-    """All births of a run. A checkpoint holds all of them, so a resumed run continues the
-    counts."""
+class Evolution:
+    """Replaces members of a run and keeps the operators' credit. `config` is the run's `evolution`
+    group."""
 
-    def __init__(self, children: Sequence[Mapping[str, Any]] = ()) -> None:
-        self._children = [ChildRecord(**child) for child in children]
+    def __init__(self, config: EvolutionConfig, streams: Streams) -> None:
+        self.config = config
+        self.rewards: dict[str, list[float]] = {}
+        """Each member's mean reward per step since the last replacement."""
+        self.children: list[ChildRecord] = []
+        """All births of the run."""
+        self._streams = streams
 
-    def score_children(
-        self, step: int, fitness: Mapping[str, float], grace_period: int = 0
-    ) -> None:
+    def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
+        """Records the members' mean rewards of a step for fitness functions that use them."""
+        for name, reward in rewards.items():
+            if reward is not None:
+                self.rewards.setdefault(name, []).append(reward)
+
+    def should_evolve(self, step: int) -> bool:
+        """Whether members are replaced at the end of this step."""
+        return self.config.interval > 0 and step % self.config.interval == 0
+
+    def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
+        """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
+        if not self.should_evolve(step):
+            return []
+        plans, score = [], replacement.FITNESS.find(self.config.fitness)
+        for role, members in roster.sub_populations.items():
+            if len(members) < 2:
+                continue
+            fitness = {
+                member.name: score(member, self.rewards.get(member.name, ())) for member in members
+            }
+            self.score_children(step, fitness)
+            generator = self._streams.numpy(f"select {role}", step)
+            plans += replacement.plan(self.config, members, list(fitness.values()), generator, step)
+        self.rewards = {}
+        births = [self._replace(step, plan, make) for plan in plans]
+        moved = roster.recenter_ratings() if births else 0.0
+        return [birth | {"mu": birth["mu"] + moved} for birth in births]
+
+    def score_children(self, step: int, fitness: Mapping[str, float]) -> None:
         """Scores each child at the first replacement step at which it can be replaced.
 
         `fitness` has all members of this replacement step by name (-inf: unknown), before anyone
         is replaced. Call it before this step's births.
         """
         finite = {name: value for name, value in fitness.items() if math.isfinite(value)}
-        for child in self._children:
-            young = step - child.born < grace_period
+        for child in self.children:
+            young = step - child.born < self.config.grace_period
             if child.judged is not None or young or child.child not in fitness:
                 continue
             child.judged, child.fitness = step, finite.get(child.child)
@@ -89,26 +121,28 @@ class OperatorCredit:
             if child.victim_fitness is not None:
                 child.gain_over_victim = child.fitness - child.victim_fitness
             parent_lives = all(
-                c.child != child.parent or c.born <= child.born for c in self._children
+                c.child != child.parent or c.born <= child.born for c in self.children
             )
             if parent_lives and child.parent in finite:
                 child.gain_over_parent = child.fitness - finite[child.parent]
 
-    def birth(self, step: int, operator: str, child: str, parent: str, victim: float) -> None:
+    def record_birth(
+        self, step: int, operator: str, child: str, parent: str, victim: float
+    ) -> None:
         """Records a new child in the slot of `child`, whose last member had the fitness
         `victim`."""
-        for record in self._children:
+        for record in self.children:
             if record.child == child and record.died is None:
                 record.died = step
         victim_fitness = victim if math.isfinite(victim) else None
-        self._children.append(ChildRecord(operator, child, parent, step, victim_fitness))
+        self.children.append(ChildRecord(operator, child, parent, step, victim_fitness))
 
-    def summary(self, step: int) -> dict[str, dict[str, float | None]]:
+    def operator_credit(self, step: int) -> dict[str, dict[str, float | None]]:
         """By operator, up to `step`: `evolution/<operator>/...` in `metrics.jsonl` (see
         docs/evolution.md). None: unknown."""
         credits = {}
-        for operator in dict.fromkeys(child.operator for child in self._children):
-            children = [child for child in self._children if child.operator == operator]
+        for operator in dict.fromkeys(child.operator for child in self.children):
+            children = [child for child in self.children if child.operator == operator]
             replaced = sum(child.died is not None for child in children)
             judged = [child for child in children if child.judged is not None]
             credits[operator] = {
@@ -125,68 +159,23 @@ class OperatorCredit:
             }
         return credits
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Plain data for a checkpoint; the constructor reads it."""
-        return [asdict(child) for child in self._children]
-
-
-class Evolution:
-    """Replaces members of a run and keeps the operators' credit. `config` is the run's `evolution`
-    group; `initial` is a new member's rating."""
-
-    def __init__(self, config: EvolutionConfig, streams: Streams, initial: Rating) -> None:
-        self.config = config
-        self.rewards: dict[str, list[float]] = {}
-        """Each member's mean reward per step since the last replacement."""
-        self.credit = OperatorCredit()
-        self._streams = streams
-        self._initial = initial
-
-    def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
-        """Records the members' mean rewards of a step for fitness functions that use them."""
-        for name, reward in rewards.items():
-            if reward is not None:
-                self.rewards.setdefault(name, []).append(reward)
-
-    def should_evolve(self, step: int) -> bool:
-        """Whether members are replaced at the end of this step."""
-        return self.config.interval > 0 and step % self.config.interval == 0
-
-    def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
-        """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
-        if not self.should_evolve(step):
-            return []
-        plans = []
-        for role, members in roster.sub_populations.items():
-            if len(members) < 2:
-                continue
-            fitness = replacement.fitness_of(self.config, members, self.rewards)
-            by_name = zip((member.name for member in members), fitness, strict=True)
-            self.credit.score_children(step, dict(by_name), self.config.grace_period)
-            generator = self._streams.numpy(f"select {role}", step)
-            plans += replacement.plan(self.config, members, fitness, generator, step)
-        self.rewards = {}
-        births = [self._replace(step, plan, make) for plan in plans]
-        moved = roster.recenter_ratings(self._initial.mu) if births else 0.0
-        return [birth | {"mu": birth["mu"] + moved} for birth in births]
-
     def metrics(self, step: int, births: int) -> dict[str, float]:
         """Metrics of a step: the number of replaced members and, at a replacement step, the
         operators' credit."""
         metrics = {"evolution/replaced": float(births)}
         if self.should_evolve(step):
-            for operator, values in self.credit.summary(step).items():
+            for operator, values in self.operator_credit(step).items():
                 metrics |= flatten(f"evolution/{operator}", values)
         return metrics
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
-        return {"rewards": self.rewards, "credit": self.credit.to_json()}
+        return {"rewards": self.rewards, "credit": [asdict(child) for child in self.children]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state`."""
         self.rewards = {name: list(rewards) for name, rewards in state["rewards"].items()}
-        self.credit = OperatorCredit(state["credit"])
+        self.children = [ChildRecord(**child) for child in state["credit"]]
 
     def _replace(self, step: int, planned: Replacement, make: MakeChild) -> dict[str, Any]:
         """Turns the victim into the child that `make` puts in its slot; returns its line of
@@ -203,7 +192,7 @@ class Evolution:
         breeding = make(planned, recipe, seed)
         parents = planned.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
-        child.rating = replacement.inherited_rating(self.config, ratings, self._initial)
+        child.rating = replacement.inherited_rating(self.config, ratings)
         child.generation += 1
         child.born = step
         child.step_sizes = {**first.step_sizes, **breeding.step_sizes}
@@ -211,7 +200,7 @@ class Evolution:
             name: self._inherited(child, name, first.hyperparameters[name], step)
             for name in child.hyperparameters
         }
-        self.credit.birth(step, breeding.operator, child.name, first.name, planned.victim_fitness)
+        self.record_birth(step, breeding.operator, child.name, first.name, planned.victim_fitness)
         evolved = {"hyperparameters": dict(child.hyperparameters)} if child.hyperparameters else {}
         return {
             "step": step,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from azr_population.config.schema import MatchmakingConfig
 from azr_population.errors import UserError
-from azr_population.method.members import Member, Rating, RatingSystem, Role
+from azr_population.method.members import Member, RatingSystem, Roster
 from azr_population.registry import Registry, options_of
 
 
@@ -107,9 +107,6 @@ def _normalised(weights: Weights) -> Weights:
 
     Scaling a row changes no probability: every draw has equally many pairs of each teacher.
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 2 or 0 in weights.shape:
-        raise ValueError(f"weights must be [teachers, students], got shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("weights must be finite and not negative")
     best = weights.max(axis=1, keepdims=True)
@@ -214,10 +211,8 @@ class Matchmaker:
                 key, names = f"matchmaking.options.{option}", ", ".join(accepted) or "none"
                 what = f"{config.weighting} has no such option; it has: {names}"
                 raise UserError(f"{key}: {what}", key=key)
-        beginners = [
-            Member(f"{role}_0", role, 0, Rating()) for role in (Role.TEACHER, Role.STUDENT)
-        ]
-        self.weights(beginners[:1], beginners[1:])
+        beginners = Roster.make(1, 1)
+        self.weights(beginners.teachers, beginners.students)
 
     def pairing(self, teacher: Member, student: Member) -> Pairing:
         """The pairing with its current ratings and history."""

@@ -123,11 +123,6 @@ class RatingSystem:
         self.forfeit = forfeit
         self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=draw_probability)
 
-    @property
-    def initial(self) -> Rating:
-        """The rating of a new member."""
-        return Rating(self._trueskill.mu, self._trueskill.sigma)
-
     def rate_match(
         self, teacher: Rating, student: Rating, games: Sequence[Outcome]
     ) -> tuple[Rating, Rating]:
@@ -173,12 +168,11 @@ class Roster:
             raise ValueError("two members have the same name")
 
     @classmethod
-    def make(cls, teachers: int, students: int, rating: Rating | None = None) -> Roster:
+    def make(cls, teachers: int, students: int) -> Roster:
         """A new roster; 0 teachers and 0 students make AZR's single agent. Raises UserError: only
         one of the two numbers is 0, or one is negative."""
-        start = rating or Rating()
         if (teachers, students) == (0, 0):
-            return cls([Member("agent_0", Role.AGENT, 0, start)])
+            return cls([Member("agent_0", Role.AGENT, 0)])
         if teachers < 1 or students < 1:
             raise UserError(
                 f"population.teachers={teachers}, population.students={students}: give at least "
@@ -188,7 +182,7 @@ class Roster:
         roles = [Role.TEACHER] * teachers + [Role.STUDENT] * students
         numbers = [*range(teachers), *range(students)]
         return cls(
-            Member(f"{role}_{number}", role, slot, start)
+            Member(f"{role}_{number}", role, slot)
             for slot, (role, number) in enumerate(zip(roles, numbers, strict=True))
         )
 
@@ -221,14 +215,14 @@ class Roster:
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members)
 
-    def recenter_ratings(self, mu: float) -> float:
-        """Shifts all ratings so that the students' mean is `mu`; returns the shift.
+    def recenter_ratings(self) -> float:
+        """Shifts all ratings so that the students' mean is a beginner's, 25; returns the shift.
 
         Only differences of ratings have a meaning, and they stay. Without it the scale drifts:
         children inherit the mu of good parents, and forfeits lower teachers without raising anyone.
         """
         students = self.students
-        moved = mu - math.fsum(member.rating.mu for member in students) / len(students)
+        moved = Rating.mu - math.fsum(member.rating.mu for member in students) / len(students)
         for member in self:
             member.rating = Rating(member.rating.mu + moved, member.rating.sigma)
         return moved

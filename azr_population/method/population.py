@@ -81,8 +81,8 @@ class Population:
         self.streams = Streams(seed)
         self.matchmaker = Matchmaker(matchmaking)
         self.ratings = self.matchmaker.ratings
-        self.roster = Roster.make(config.teachers, config.students, self.ratings.initial)
-        self.evolution = Evolution(evolution, self.streams, self.ratings.initial)
+        self.roster = Roster.make(config.teachers, config.students)
+        self.evolution = Evolution(evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
@@ -199,7 +199,7 @@ class Population:
                     "student_mu": [before[1], student.rating.mu],
                 }
             )
-        self.roster.recenter_ratings(self.ratings.initial.mu)
+        self.roster.recenter_ratings()
         return records
 
     def evolve(self, rows: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:

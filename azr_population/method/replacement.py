@@ -7,7 +7,7 @@ Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,15 +117,6 @@ def number_replaced(config: EvolutionConfig, size: int) -> int:
     return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
 
-def fitness_of(
-    config: EvolutionConfig, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
-) -> list[float]:
-    """Every member's fitness; `rewards` are each member's mean rewards since the last replacement,
-    by name."""
-    score = FITNESS.find(config.fitness)
-    return [score(member, rewards.get(member.name, ())) for member in members]
-
-
 def plan(
     config: EvolutionConfig,
     members: Sequence[Member],
@@ -177,14 +168,14 @@ def plan(
     return plans
 
 
-def inherited_rating(config: EvolutionConfig, parents: Sequence[Rating], initial: Rating) -> Rating:
+def inherited_rating(config: EvolutionConfig, parents: Sequence[Rating]) -> Rating:
     """A child's rating before its first match.
 
     mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
     `child_sigma_increase` squared, because the operator's effect on skill is unknown. sigma is at
-    most `initial.sigma`.
+    most a beginner's.
     """
     mu = math.fsum(rating.mu for rating in parents) / len(parents)
     variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
     sigma = math.sqrt(variance + config.child_sigma_increase**2)
-    return Rating(mu, min(initial.sigma, sigma))
+    return Rating(mu, min(Rating.sigma, sigma))

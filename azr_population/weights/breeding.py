@@ -109,9 +109,7 @@ def breed(
 def usable_operators(mix: Mapping[str, float], parents: int) -> dict[str, Operator]:
     """The operators of the mix, by name, that can be drawn with so many parents. Raises UserError:
     an unknown operator, or none can be drawn."""
-    candidates = {
-        name: get_operator(name) for name, weight in mix.items() if _weight(name, weight) > 0
-    }
+    candidates = {name: get_operator(name) for name, weight in mix.items() if weight > 0}
     usable = {name: op for name, op in candidates.items() if op.parents <= parents}
     if not usable:
         reason = f"{parents} parents are too few" if candidates else "all weights are 0"
@@ -148,7 +146,7 @@ def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], 
     for name in (*mix, *options):
         chosen = get_operator(name)
         resolved = chosen.resolve(options_of(chosen, options))
-        if _weight(name, mix.get(name, 0)) == 0:
+        if not mix.get(name):
             continue
         random = torch.Generator().manual_seed(0)
         pairs = [
@@ -157,9 +155,3 @@ def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], 
         ]
         parents = [Adapter(LoraSpec(rank, rank), {"layer": Factors(*pair)}) for pair in pairs]
         chosen(parents, random, **resolved)
-
-
-def _weight(name: str, weight: float) -> float:
-    if not math.isfinite(weight) or weight < 0:
-        raise UserError(f"the weight of {name} is {weight}; it must be 0 or more")
-    return weight

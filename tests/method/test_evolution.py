@@ -6,17 +6,16 @@ import math
 import pytest
 
 from azr_population.config.schema import EvolutionConfig
-from azr_population.method.evolution import Evolution, OperatorCredit
+from azr_population.method.evolution import Evolution
 from azr_population.method.members import Rating, Roster
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Breeding
 
 
 def evolution(**settings):
-    config = EvolutionConfig(
-        interval=2, grace_period=0, operators={"full_gaussian": 1.0}, **settings
-    )
-    return Evolution(config, Streams(1), Rating())
+    settings = {"interval": 2, "grace_period": 0, "operators": {"full_gaussian": 1.0}, **settings}
+    config = EvolutionConfig(**settings)
+    return Evolution(config, Streams(1))
 
 
 def rated():
@@ -102,19 +101,19 @@ INF = math.inf
 
 def lived():
     """Four births: dare's children at 5 and 15 in the place of a; layer_wise's at 5 and 10."""
-    credit = OperatorCredit()
+    credit = evolution()
     credit.score_children(5, {"a": 1.0, "b": -INF, "c": 9.0})
-    credit.birth(5, "dare", "a", "c", 1.0)
-    credit.birth(5, "layer_wise", "b", "c", -INF)
+    credit.record_birth(5, "dare", "a", "c", 1.0)
+    credit.record_birth(5, "layer_wise", "b", "c", -INF)
     credit.score_children(10, {"a": 3.0, "b": 4.0, "c": 7.0})
-    credit.birth(10, "layer_wise", "b", "a", 4.0)
+    credit.record_birth(10, "layer_wise", "b", "a", 4.0)
     credit.score_children(15, {"a": 0.0, "b": 6.0, "c": 7.0})
-    credit.birth(15, "dare", "a", "c", 0.0)
+    credit.record_birth(15, "dare", "a", "c", 0.0)
     return credit
 
 
 def test_children_are_counted_and_judged_once():
-    summary = lived().summary(20)
+    summary = lived().operator_credit(20)
     assert summary["dare"] == {
         "born": 2,
         "alive": 1,
@@ -143,22 +142,23 @@ def test_children_are_counted_and_judged_once():
 
 def test_it_survives_a_checkpoint():
     credit = lived()
-    again = OperatorCredit(json.loads(json.dumps(credit.to_json(), allow_nan=False)))
+    again = evolution()
+    again.load_state(json.loads(json.dumps(credit.state(), allow_nan=False)))
     for each in (credit, again):
         each.score_children(20, {"a": 1.25, "b": 2.5, "c": 7.0})
-        each.birth(20, "svd_structured", "c", "b", 7.0)
-    assert again.summary(25) == credit.summary(25)
-    assert again.to_json() == credit.to_json()
+        each.record_birth(20, "svd_structured", "c", "b", 7.0)
+    assert again.operator_credit(25) == credit.operator_credit(25)
+    assert again.state() == credit.state()
 
 
 def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives():
-    credit = OperatorCredit()
-    credit.birth(5, "dare", "a", "c", 1.0)
-    credit.score_children(10, {"a": 3.0, "b": 1.0, "c": 2.0}, grace_period=10)
-    assert credit.summary(10)["dare"]["judged"] == 0
-    credit.birth(10, "dare", "c", "b", 2.0)
-    credit.score_children(15, {"a": 4.0, "b": 1.0, "c": 9.0}, grace_period=10)
-    summary = credit.summary(15)["dare"]
+    credit = evolution(grace_period=10)
+    credit.record_birth(5, "dare", "a", "c", 1.0)
+    credit.score_children(10, {"a": 3.0, "b": 1.0, "c": 2.0})
+    assert credit.operator_credit(10)["dare"]["judged"] == 0
+    credit.record_birth(10, "dare", "c", "b", 2.0)
+    credit.score_children(15, {"a": 4.0, "b": 1.0, "c": 9.0})
+    summary = credit.operator_credit(15)["dare"]
     assert (summary["born"], summary["judged"], summary["passed"]) == (2, 1, 1)
     assert summary["gain_over_victim"] == 3.0
     assert summary["gain_over_parent"] is None  # c is another one now

@@ -117,6 +117,6 @@ def test_recentering_sets_the_students_mean_and_keeps_every_difference():
     roster = Roster.make(2, 2)
     for member, mu in zip(roster, (20.0, 26.0, 23.0, 21.0), strict=True):
         member.rating = Rating(mu, 2.0)
-    assert roster.recenter_ratings(25.0) == 3.0
+    assert roster.recenter_ratings() == 3.0
     assert [member.rating for member in roster] == [Rating(mu, 2.0) for mu in (23, 29, 26, 24)]
-    assert roster.recenter_ratings(25.0) == 0.0
+    assert roster.recenter_ratings() == 0.0

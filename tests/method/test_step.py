@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from azr_population.method.members import Rating
+
 SKILLS = [1.0, 1.0, 1.0, 0.2, 0.9, 0.9, 0.9, 0.1]
 """Four teachers, the last of whom proposes mostly nonsense, and four students, the last weak."""
 
@@ -53,7 +55,7 @@ def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, conf
     game = play([0.6])
     records = [game.play_step() for _ in range(3)]
     assert all(record.lineage == [] for record in records)
-    assert game.population.roster["agent_0"].rating == game.population.ratings.initial
+    assert game.population.roster["agent_0"].rating == Rating()
     assert records[0].metrics["agent/rollouts"] > 6
     assert "agent_0/mu" not in records[0].metrics
 
