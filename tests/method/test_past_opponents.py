@@ -2,7 +2,7 @@
 
 import pytest
 
-from azr_population.method.past_opponents import PastOpponents
+from azr_population.method.callbacks import PastOpponents
 from azr_population.runs.records import grouped
 from azr_population.weights.peft_folder import save_adapter
 

@@ -28,7 +28,13 @@ from azr_population.hosts.local.fork import parent_of
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
+from azr_population.method.callbacks import (
+    Callback,
+    EvalCallback,
+    MeasureFitness,
+    PastOpponents,
+    Warn,
+)
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import all_protected_note
 from azr_population.method.held_out_eval import (
@@ -37,7 +43,6 @@ from azr_population.method.held_out_eval import (
     tasks_of,
     validation_eval,
 )
-from azr_population.method.past_opponents import PastOpponents
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.heartbeat import stop_requests
