@@ -24,17 +24,15 @@ def touches_only(key: str, allowed: Collection[str]) -> bool:
     return bool(effects) and all(effect in allowed for effect in effects)
 
 
-def differences(
-    stored: Config, requested: Config, allowed: Collection[str] = RESUMABLE
-) -> list[tuple[str, Any, Any]]:
-    """(key, stored value, requested value) for the keys that differ, except keys with the `allowed`
-    effects. A run resolves `engine.threads=0` when it starts, so 0 equals any stored value."""
+def differences(stored: Config, requested: Config) -> list[tuple[str, Any, Any]]:
+    """(key, stored value, requested value) for the keys that differ, except `RESUMABLE` ones. A run
+    resolves `engine.threads=0` when it starts, so 0 equals any stored value."""
     before, after = flat(stored.model_dump()), flat(requested.model_dump())
     after["engine.threads"] = after["engine.threads"] or before["engine.threads"]
     return [
         (key, before.get(key), after.get(key))
         for key in dict.fromkeys([*before, *after])
-        if not touches_only(key, allowed) and before.get(key) != after.get(key)
+        if not touches_only(key, RESUMABLE) and before.get(key) != after.get(key)
     ]
 
 

@@ -20,9 +20,9 @@ class Streams:
         """A NumPy generator for this purpose at this step, always the same."""
         return np.random.default_rng(self._sequence(purpose, step))
 
-    def torch(self, purpose: str, step: int = 0, device: str = "cpu") -> torch.Generator:
-        """A torch generator for this purpose at this step, always the same."""
-        return torch.Generator(device=device).manual_seed(self.integer(purpose, step))
+    def torch(self, purpose: str, step: int = 0) -> torch.Generator:
+        """A torch generator on the CPU for this purpose at this step, always the same."""
+        return torch.Generator().manual_seed(self.integer(purpose, step))
 
     def integer(self, purpose: str, step: int = 0) -> int:
         """A seed in [0, 2^63) for this purpose at this step, always the same."""

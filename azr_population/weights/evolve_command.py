@@ -56,7 +56,7 @@ def operator_list() -> str:
     lines = []
     for operator in all_operators():
         lines.append(f"{operator.code}  {operator.name}  ({_parents(operator)})")
-        lines.append(f"    {operator.summary}")
+        lines.append(f"    {(operator.function.__doc__ or '').splitlines()[0]}")
         for key, value in operator.defaults.items():
             low, high = operator.ranges[key]
             default = "drawn" if value is None else f"{value:g}"

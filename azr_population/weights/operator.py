@@ -34,11 +34,6 @@ class Operator:
     steps: tuple["Operator", ...] = ()
     """The operators of a sequence; its options have their names as prefix: `full_gaussian.eps`."""
 
-    @property
-    def summary(self) -> str:
-        """The first line of the function's docstring."""
-        return (inspect.getdoc(self.function) or "").split("\n")[0]
-
     def __call__(
         self, parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
     ) -> Adapter:

@@ -57,21 +57,17 @@ def save_adapter(
     folder: str | os.PathLike[str],
     base_model: str,
     readme: Mapping[str, object] | None = None,
-    overwrite: bool = False,
 ) -> None:
     """Writes the member as a PEFT folder: complete or not at all.
 
     `base_model` is the path or hub name of the base (`base_model_name_or_path`); `readme` has the
-    facts of README.md (lineage, rating), a line each. With `overwrite` an existing adapter folder
-    is replaced as a whole.
+    facts of README.md (lineage, rating), a line each.
 
     Raises UserError: the folder already exists or cannot be written.
     """
     folder = Path(folder)
-    if folder.exists() and not overwrite:
+    if folder.exists():
         raise UserError(f"{folder} exists already; name another folder or remove it")
-    if folder.exists() and not (folder / CONFIG_FILE).is_file() and any(folder.iterdir()):
-        raise UserError(f"{folder} is not an adapter folder, so it is not replaced")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing_folder(folder) as partial:

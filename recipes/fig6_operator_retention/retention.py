@@ -32,6 +32,7 @@ from typing import Any
 import torch
 from member_trainer import MemberTrainer
 
+from azr_population.files import replacing_folder
 from azr_population.referee import Referee
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.breeding import all_operators, breed
@@ -68,7 +69,8 @@ class Retention:
             if step % 20 == 0:
                 self.say(f"parent {number}, step {step}: solves {sum(rates[-20:]) / 20:.3f}")
         solved = self.trainer.evaluate()
-        save_adapter(self.trainer.read(), folder, self.trainer.base, overwrite=True)
+        with replacing_folder(folder) as place:
+            save_adapter(self.trainer.read(), place, self.trainer.base)
         write(folder / "eval.json", {"solved": rounded(solved)})
         self.say(f"parent {number}: eval {sum(solved) / len(solved):.4f}")
 

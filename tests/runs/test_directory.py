@@ -67,21 +67,6 @@ def test_members_are_the_folders_of_members(tmp_path):
         directory.member_folders(tmp_path)
 
 
-@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "members", "checkpoints"])
-def test_a_run_with_a_link_in_it_is_not_written(tmp_path, name):
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
-    path = run.path / name
-    if path.is_dir():
-        path.rmdir()
-    path.symlink_to(victim)
-    with pytest.raises(UserError), run.locked():
-        raise AssertionError("locked")
-    assert victim.read_text() == "precious"
-
-
 def test_appending_follows_no_link(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.create("", {})

@@ -95,7 +95,7 @@ IN_THE_PLACE_OF = {
     "a file": (lambda path, victim: path.touch(), ("checkpoints", "members", "snapshots")),
     "a link": (
         lambda path, victim: path.symlink_to(victim),
-        (".lock", "metrics.jsonl", "members/teacher_0/README.md"),
+        (".lock", "metrics.jsonl", "members", "members/teacher_0/README.md"),
     ),
 }
 

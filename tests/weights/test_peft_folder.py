@@ -95,18 +95,12 @@ def test_a_card_names_the_base_and_not_its_path(tmp_path, base, name):
     assert ("/home" not in text) and ("/usr" not in text) and ("bases/" not in text)
 
 
-def test_an_existing_folder_is_kept_unless_asked_and_another_kind_always(tmp_path):
+def test_an_existing_folder_is_kept(tmp_path):
     save_adapter(adapter_of(), tmp_path / "a", "first")
     with pytest.raises(UserError):
         save_adapter(adapter_of(), tmp_path / "a", "second")
-    save_adapter(adapter_of(), tmp_path / "a", "second", overwrite=True)
-    assert "second" in (tmp_path / "a" / "README.md").read_text()
+    assert "first" in (tmp_path / "a" / "README.md").read_text()
     assert os.listdir(tmp_path) == ["a"]
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("x")
-    with pytest.raises(UserError):
-        save_adapter(adapter_of(), tmp_path / "thesis", "base", overwrite=True)
-    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
