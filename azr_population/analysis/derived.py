@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from azr_population.domains.metric import PROPOSERS
+from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import (
@@ -44,10 +45,13 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
     # Change per 100 steps against the earliest of the other side, where the run was played against
     # itself.
     path = run.path / "crossplay.json"
-    slopes = read_json(path)["slopes"] if path.is_file() else {}
-    for role in ("student", "teacher"):
-        if (value := number(slopes.get(role))) is not None:
-            values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
+    match read_json(path) if path.is_file() else {"slopes": {}}:
+        case {"slopes": {**slopes}}:
+            for role in ("student", "teacher"):
+                if (value := number(slopes.get(role))) is not None:
+                    values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
+        case _:
+            raise UserError(f"{path} is damaged: it has no slopes; make it again with crossplay")
     return values
 
 
