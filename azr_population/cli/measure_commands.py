@@ -169,7 +169,7 @@ def crossplay(**options: Any) -> None:
       azr-population crossplay runs/mine --every 25 --tasks 96
       azr-population crossplay runs/a runs/b --out both.json
     """
-    from azr_population.measuring.crossplay_command import crossplay
+    from azr_population.measuring.crossplay import crossplay
 
     crossplay(**options)
 

@@ -1,9 +1,10 @@
 """One member that can be asked by hand, with the referee beside it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,17 +31,6 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class SamplingOptions:
-    """How completions are drawn."""
-
-    samples: int = 1
-    temperature: float = 1.0
-    max_tokens: int = 0
-    """0: the format's own limit."""
-    seed: int = 1
-
-
-@dataclass(frozen=True)
 class Player:
     """A member in slot 0 of an engine. What it writes comes back as records like those of
     `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
@@ -53,7 +43,11 @@ class Player:
     format: Format
     referee: Referee
     config: Config
-    how: SamplingOptions
+    samples: int
+    temperature: float
+    max_tokens: int
+    """0: the format's own limit."""
+    seed: int
 
     def ask(self, prompt: str) -> list[Record]:
         """Completions of any prompt. One that asks for a proposal is judged as one."""
@@ -61,16 +55,13 @@ class Player:
             if prompt == self.format.propose_prompt(type):
                 return self.propose(type)
         limit = max(self.format.max_new_tokens(type, "propose") for type in self.domain.types)
-        return [self._record(prompt, completion) for completion in self._generate(prompt, limit)]
+        return self._records(prompt, limit, lambda completion: {})
 
     def propose(self, type: str) -> list[Record]:
         """Proposals of this type, judged as in a run."""
         prompt = self.format.propose_prompt(type)
-        fields = {"type": type, "phase": "propose"}
-        return [
-            self._record(prompt, completion, **fields, **self._judged(type, completion))
-            for completion in self._generate(prompt, self.format.max_new_tokens(type, "propose"))
-        ]
+        limit = self.format.max_new_tokens(type, "propose")
+        return self._records(prompt, limit, partial(self._judged, type))
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
         """Attempts at a task of the user's, which may be one that a run would refuse. Raises
@@ -82,34 +73,34 @@ class Player:
         (task,) = self.domain.judge([proposal], self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
-        prompt = self.format.solve_prompt(task)
-        fields = {"type": type, "phase": "solve"}
-        return [
-            self._record(prompt, completion, **fields, **self._graded(task, completion))
-            for completion in self._generate(prompt, self.format.max_new_tokens(type, "solve"))
-        ]
+        prompt, limit = self.format.solve_prompt(task), self.format.max_new_tokens(type, "solve")
+        return self._records(prompt, limit, partial(self._graded, task))
 
     def _judged(self, type: str, completion: Completion) -> Record:
+        fields = {"type": type, "phase": "propose"}
         proposal = read_proposal(self.format, type, completion)
-        if proposal is None:
-            return {"verdict": "refused", "reason": "unparsable"}
-        (task,) = self.domain.judge([proposal], self.referee, self.config.task)
+        task: Task | str = "unparsable"
+        if proposal is not None:
+            (task,) = self.domain.judge([proposal], self.referee, self.config.task)
         if not isinstance(task, Task):
-            return {"verdict": "refused", "reason": task}
+            return {**fields, "verdict": "refused", "reason": task}
         runs = [self.domain.call(*pair) for pair in zip(task.inputs, task.outputs, strict=True)]
-        return {"verdict": "valid", "reason": "ok", "outputs": runs}
+        return {**fields, "verdict": "valid", "reason": "ok", "outputs": runs}
 
     def _graded(self, task: Task, completion: Completion) -> Record:
+        fields = {"type": task.type, "phase": "solve"}
         answer = read_answer(self.format, task.type, completion)
         solved, reason = False, "unparsable"
         if answer is not None:
             (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
         if solved:
-            return {"verdict": "solved", "reason": reason}
-        right = self.domain.answer(task)
-        return {"verdict": "failed", "reason": reason, **({"right": right} if right else {})}
+            return {**fields, "verdict": "solved", "reason": reason}
+        right = {"right": answer} if (answer := self.domain.answer(task)) else {}
+        return {**fields, "verdict": "failed", "reason": reason, **right}
 
-    def _generate(self, prompt: str, limit: int) -> list[Completion]:
+    def _records(
+        self, prompt: str, limit: int, judge: Callable[[Completion], Record]
+    ) -> list[Record]:
         (ids,) = self.engine.encode([prompt])
         room = self.context - len(ids)
         if room < 1 or not ids:
@@ -117,22 +108,21 @@ class Player:
                 f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
                 f"{self.context - 1:,} and needs room for an answer; shorten it"
             )
-        how = self.how
-        sampling = Sampling(min(how.max_tokens or limit, room), how.temperature, n=how.samples)
-        (completions,) = self.engine.generate([prompt], [0], sampling, how.seed * 1_000_003 + 1)
-        return completions
-
-    def _record(self, prompt: str, completion: Completion, **fields: Any) -> Record:
-        logs = completion.logprobs
-        return {
-            "member": self.name,
-            **fields,
-            "log_prob": sum(logs) / len(logs) if logs else None,
-            "tokens": len(completion.token_ids),
-            "finished": completion.finished,
-            "prompt": prompt,
-            "completion": completion.text,
-        }
+        limit = min(self.max_tokens or limit, room)
+        sampling = Sampling(limit, self.temperature, n=self.samples)
+        (completions,) = self.engine.generate([prompt], [0], sampling, self.seed * 1_000_003 + 1)
+        return [
+            {
+                "member": self.name,
+                **judge(completion),
+                "log_prob": sum(logs) / len(logs) if (logs := completion.logprobs) else None,
+                "tokens": len(completion.token_ids),
+                "finished": completion.finished,
+                "prompt": prompt,
+                "completion": completion.text,
+            }
+            for completion in completions
+        ]
 
 
 def task_type(player: Player, name: str | None = None) -> str:
@@ -156,7 +146,14 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
 
 @contextmanager
 def open_player(
-    path: Path, member: str | None, base: Path | None, format: str | None, how: SamplingOptions
+    path: Path,
+    member: str | None,
+    base: Path | None,
+    format: str | None,
+    samples: int,
+    temperature: float,
+    max_tokens: int,
+    seed: int,
 ) -> Iterator[Player]:
     """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
 
@@ -165,6 +162,7 @@ def open_player(
         member: its name; `base` for the base without any. A PEFT folder needs none.
         base: the base's folder, in place of the one that the member names.
         format: as `base.prompt_format`; by default the run's, or the base's own.
+        samples, temperature, max_tokens, seed: as of `Player`.
 
     Raises UserError: one of them is not there, or they do not fit together.
     """
@@ -181,7 +179,10 @@ def open_player(
         loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nothing is trained here.
         engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
-        yield Player(target.name, engine, loaded.context, domain, used, referee, config, how)
+        yield Player(
+            target.name, engine, loaded.context, domain, used, referee, config,
+            samples, temperature, max_tokens, seed,
+        )  # fmt: skip
 
 
 def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
