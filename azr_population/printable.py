@@ -4,12 +4,10 @@
 names and secrets from cards, exports and pages.
 """
 
-import csv
 import getpass
-import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -83,22 +81,3 @@ def duration(seconds: float) -> str:
     total = max(0, round(seconds))
     hours, minutes, rest = total // 3600, total // 60 % 60, total % 60
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """CSV as in RFC 4180 with `\\n` line ends. Text that a spreadsheet would run as a formula is
-    quoted."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([_no_formula(cell) for cell in row] for row in (header, *rows))
-    return text.getvalue()
-
-
-def _no_formula(cell: object) -> object:
-    if not isinstance(cell, str) or cell == "-" or not cell.startswith(tuple("=+-@\t\r")):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell

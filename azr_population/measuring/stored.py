@@ -1,9 +1,10 @@
 """The members that runs have stored, and an engine that takes one after the other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
@@ -12,11 +13,11 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.run_engine import base_of, open_engine
-from azr_population.method.members import Member, Rating, Role
+from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders, steps
-from azr_population.runs.records import last_step, lines_of, metrics_of_members, number, role_of
+from azr_population.runs.records import last_step, lines_of, metrics_of_members, role_of
 from azr_population.weights.peft_folder import load_adapter
 
 
@@ -30,8 +31,8 @@ class StoredMember:
     name: str
     folder: Path
     """Its PEFT folder."""
-    rating: Rating | None
-    """As recorded at that step; the single agent has none."""
+    metrics: Mapping[str, Any]
+    """As recorded at that step; the single agent has no rating."""
 
     @property
     def solves(self) -> bool:
@@ -74,23 +75,17 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
         have = ", ".join(str(step) for step, _ in stored) or "none; they need run.snapshot_every=N"
         raise UserError(f"{run.path} has no snapshot at a multiple of {every}; of steps: {have}")
     places.setdefault(last_step(run), run.members)
+    lines = {line["step"]: line for line in lines_of(run)}
+    label = run.path.resolve().name
     members = [
-        _stored(run, step, folder)
+        StoredMember(label, step, folder.name, folder, recorded.get(folder.name, {}))
         for step, place in sorted(places.items())
+        for recorded in [metrics_of_members(lines.get(step, {}))]
         for folder in member_folders(place)
     ]
     if not members:
         raise UserError(f"{run.path} has no members in {run.members}; resume it to save them")
     return members
-
-
-def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
-    name = folder.name
-    line = next((line for line in lines_of(run) if line["step"] == step), {})
-    figures = metrics_of_members(line).get(name, {})
-    mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))
-    rating = Rating(mu, sigma) if mu is not None and sigma is not None else None
-    return StoredMember(run.path.resolve().name, step, name, folder, rating)
 
 
 @contextmanager

@@ -66,14 +66,14 @@ def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> di
     mean, gain = interval(scores["greedy"]), NOTHING
     if base:
         gain = compare(scores["greedy"], base["greedy"], paired=True)
-    rating = stored.rating if stored else None
+    recorded = stored.metrics if stored else {}
     return {
         "step": stored.step if stored else None,
         "member": stored.name if stored else "base",
         **{key: or_none(getattr(mean, key)) for key in ("mean", "low", "high")},
         **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
-        "mu": rating.mu if rating else None,
-        "sigma": rating.sigma if rating else None,
+        "mu": recorded.get("mu"),
+        "sigma": recorded.get("sigma"),
         "scores": [round(score, 6) for score in scores["greedy"]],
         "temperature_1": [round(score, 6) for score in scores["t1"]],
     }

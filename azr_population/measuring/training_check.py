@@ -13,16 +13,15 @@ show a difference. If only the second fails, self-play does not find what there 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pandas as pd
 import torch
 
-from azr_population.analysis.statistics import Estimate, interval, interval_text
+from azr_population.analysis.statistics import interval, interval_text
 from azr_population.bases.nano.eval_tasks import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
@@ -47,26 +46,6 @@ EVAL_SEED = 9292
 CORE_SHARE = 0.2
 """Fraction of right answers from the core, so that it is not forgotten."""
 
-Scores = dict[str, float]
-"""Greedy scores by stratum, with `WHOLE` and `TAIL`."""
-
-
-@dataclass(frozen=True)
-class Gains:
-    """An arm's scores before and after training."""
-
-    before: Scores
-    after: tuple[Scores, ...]
-    """One for each seed."""
-
-    def gain(self, part: str) -> Estimate:
-        """Mean over seeds with a 95% interval (Student's t)."""
-        return interval([scores[part] - self.before[part] for scores in self.after])
-
-    def missed(self, targets: Mapping[str, float]) -> list[str]:
-        """The parts whose mean gain is too small."""
-        return [part for part, least in targets.items() if self.gain(part).mean < least]
-
 
 def training_check(
     path: str | Path,
@@ -74,22 +53,18 @@ def training_check(
     seeds: Sequence[int] = (2, 3, 4),
     tasks: int = 1200,
     jobs: int = 1,
-) -> dict[str, Gains]:
+) -> pd.DataFrame:
     """Runs both arms on code_o on the base at `path`, `jobs` runs at a time; `tasks` is the size of
-    the eval."""
+    the eval. A row for each `arm`, `seed` and `part` of the tasks (`WHOLE`, `TAIL`, each stratum):
+    the greedy scores `before` and `after` training, in [0, 1]."""
     jobs_of = [(arm, path, seed, steps, tasks) for arm in TARGETS for seed in seeds]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        scores = list(pool.map(_before_and_after, *zip(*jobs_of, strict=True)))
-    parts = {arm: scores[i * len(seeds) :][: len(seeds)] for i, arm in enumerate(TARGETS)}
-    return {
-        arm: Gains(before=pairs[0][0], after=tuple(after for _, after in pairs))
-        for arm, pairs in parts.items()
-    }
+        return pd.concat(pool.map(_before_and_after, *zip(*jobs_of, strict=True)))
 
 
 def _before_and_after(
     arm: str, path: str | Path, seed: int, steps: int, tasks: int
-) -> tuple[Scores, Scores]:
+) -> pd.DataFrame:
     config = load_config(
         [
             "population=1t1s",
@@ -112,7 +87,8 @@ def _before_and_after(
         else:
             for _ in range(steps):
                 game.play_step()
-        return before, _score(game, held_out)
+        scores = pd.DataFrame({"before": before, "after": _score(game, held_out)})
+        return scores.rename_axis("part").reset_index().assign(arm=arm, seed=seed)
 
 
 def _learn_right_answers(game: SelfPlay, steps: int) -> None:
@@ -149,7 +125,7 @@ def right_answers(
     ]
 
 
-def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
+def _score(game: SelfPlay, held_out: HeldOutEval) -> dict[str, float]:
     (student,) = game.population.roster.students
     scores = held_out.greedy(game.context, student)
     frame = pd.DataFrame({"stratum": held_out.strata, "score": scores})
@@ -158,26 +134,27 @@ def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     return {WHOLE: frame["score"].mean(), TAIL: tail, **by_stratum}
 
 
-def print_training_check(gains_by_arm: Mapping[str, Gains]) -> bool:
+def print_training_check(scores: pd.DataFrame) -> bool:
     """Prints the table; returns whether all targets were reached."""
     from rich.console import Console
     from rich.table import Table
 
-    first = next(iter(gains_by_arm.values()))
     table = Table(title="greedy eval, points of 100: base, and gains over seeds (95% intervals)")
     table.add_column("part")
     table.add_column("base", justify="right")
-    for arm, gains in gains_by_arm.items():
-        table.add_column(f"{arm} (n={len(gains.after)})", justify="right")
-    for part in first.before:
+    for arm, rows in scores.groupby("arm", sort=False):
+        table.add_column(f"{arm} (n={rows['seed'].nunique()})", justify="right")
+    reached = True
+    for part, rows in scores.groupby("part", sort=False):
         cells = []
-        for arm, gains in gains_by_arm.items():
-            gain, least = gains.gain(part), TARGETS[arm].get(part)
+        for arm, of_arm in rows.groupby("arm", sort=False):
+            gain, least = interval(of_arm["after"] - of_arm["before"]), TARGETS[arm].get(part)
             text = interval_text(gain, percent=True, signed=True)
             if least is not None:
                 text += f", target {100 * least:+.0f}"
-                text = text if gain.mean >= least else f"[red]{text}[/red]"
+                if gain.mean < least:
+                    reached, text = False, f"[red]{text}[/red]"
             cells.append(text)
-        table.add_row(part, f"{100 * first.before[part]:.1f}", *cells)
+        table.add_row(part, f"{100 * rows['before'].iloc[0]:.1f}", *cells)
     Console().print(table)
-    return not any(gains.missed(TARGETS[arm]) for arm, gains in gains_by_arm.items())
+    return reached

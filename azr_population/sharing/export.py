@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
 from azr_population.hosts.loggers import step_figures
-from azr_population.printable import csv_text, printable, shareable
+from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
 
 _OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
@@ -140,15 +142,15 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
 
 def _csv(run: RunDirectory, folder: Path, name: str) -> str:
     """Every figure of every step, under the names that loggers use."""
-    figures = [
-        [step["step"], metric, value]
-        for step in run.metrics()
-        for metric, value in step_figures(step).items()
+    lines = [
+        (line["step"], *figure) for line in run.metrics() for figure in step_figures(line).items()
     ]
-    if not figures:
+    if not lines:
         raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
-    text = csv_text(["step", "name", "value"], figures)
-    (folder / "metrics.csv").write_text(text, encoding="utf-8")
+    figures = pd.DataFrame(lines, columns=["step", "name", "value"])
+    # A spreadsheet would run such a name as a formula.
+    figures["name"] = figures["name"].str.replace(r"^(?=[=+@\t\r-])", "'", regex=True)
+    figures.to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
     return f"{len(figures)} metrics"
 
 

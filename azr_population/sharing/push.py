@@ -14,7 +14,7 @@ from azr_population.evals.benchmarks import BENCHMARKS
 from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import number
+from azr_population.runs.records import metrics_of_members
 from azr_population.weights.model_card import HUB_NAME, NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -33,18 +33,14 @@ def push(
     or the Hub refuses or cannot be reached."""
     run = RunDirectory(path)
     _ = run.config_file
-    if out:
-        if out.exists():
-            raise UserError(f"--out {out} is there already; name a new folder")
-        write_repository(out, run, members, base, license)
-        print(f"{out}: what would be pushed")
-        return
-    if not HUB_NAME.fullmatch(repo):
+    if out and out.exists():
+        raise UserError(f"--out {out} is there already; name a new folder")
+    if not out and not HUB_NAME.fullmatch(repo):
         raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "repository"
+        folder = out or Path(place) / "repository"
         write_repository(folder, run, members, base, license)
-        print(upload(folder, repo, private))
+        print(f"{out}: what would be pushed" if out else upload(folder, repo, private))
 
 
 def write_repository(
@@ -129,13 +125,13 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
     """What the records say of a member, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
     for step in run.metrics():
-        metrics = ("eval/greedy", "mu", "sigma", "generation")
-        greedy, mu, sigma, generation = (number(step.get(f"{name}/{metric}")) for metric in metrics)
-        if greedy is not None:
-            facts["eval"] = f"{greedy:.1%} at step {step.get('step')}"
+        figures = metrics_of_members(step).get(name, {})
+        if (greedy := figures.get("eval/greedy")) is not None:
+            facts["eval"] = f"{greedy:.1%} at step {step['step']}"
+        mu, sigma = figures.get("mu"), figures.get("sigma")
         if mu is not None and sigma is not None:
             facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
-        if generation is not None:
+        if (generation := figures.get("generation")) is not None:
             facts["generation"] = f"{generation:.0f}"
     for birth in run.lineage():
         if birth.get("child") == name:

@@ -11,7 +11,7 @@ from azr_population.measuring.stored import StoredMember
 
 def members(role, *steps):
     return tuple(
-        StoredMember("run", step, f"{role}_{n}", Path(), None) for n, step in enumerate(steps)
+        StoredMember("run", step, f"{role}_{n}", Path(), {}) for n, step in enumerate(steps)
     )
 
 

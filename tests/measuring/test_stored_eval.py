@@ -56,5 +56,5 @@ def test_stored_members_have_the_ratings_of_their_step(stored_run):
     assert len(members) == 12 and sum(member.solves for member in members) == 6
     metrics = {row["step"]: row for row in RunDirectory(stored_run).metrics()}
     for member in members:
-        assert member.rating.mu == metrics[member.step][f"{member.name}/mu"]
+        assert member.metrics["mu"] == metrics[member.step][f"{member.name}/mu"]
         assert member.label == f"stored/{member.name}@{member.step}"
