@@ -5,7 +5,8 @@ import queue
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from contextlib import suppress
+from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -37,7 +38,11 @@ class Batcher(Generic[Request, Answer]):
     def _serve(self) -> None:
         waiting: list[tuple[Request, Future[Answer]]] = []
         while True:
-            self._collect(waiting)
+            if not waiting:
+                waiting.append(self._queue.get())
+            with suppress(queue.Empty):
+                while len(waiting) < self._size or not self._queue.empty():
+                    waiting.append(self._queue.get(timeout=self._wait))
             key = self._key(waiting[0][0])
             alike = [item for item in waiting if self._key(item[0]) == key]
             waiting = [item for item in waiting if self._key(item[0]) != key] + alike[self._size :]
@@ -53,12 +58,3 @@ class Batcher(Generic[Request, Answer]):
                 for future in futures:
                     if not future.done():
                         future.set_exception(error)
-
-    def _collect(self, waiting: list[Any]) -> None:
-        if not waiting:
-            waiting.append(self._queue.get())
-        while len(waiting) < self._size or not self._queue.empty():
-            try:
-                waiting.append(self._queue.get(timeout=self._wait))
-            except queue.Empty:
-                return

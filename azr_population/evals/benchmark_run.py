@@ -21,9 +21,6 @@ from azr_population.files import write_atomically
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 
-MEMBERS = ("all", "teachers", "students")
-"""Which members of a run: the single agent counts as teacher and as student."""
-
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
@@ -118,7 +115,8 @@ def _place(path: Path) -> tuple[str, Path]:
 
 
 def _chosen(targets: Sequence[EvalTarget], members: str) -> list[EvalTarget]:
-    """The base and these members. Raises UserError: there are none."""
+    """The base and these members, of which the single agent counts as teacher and as student.
+    Raises UserError: there are none."""
     other_role = {"teachers": "student_", "students": "teacher_"}.get(members, "-")
     chosen = [target for target in targets if not target.name.startswith(other_role)]
     if len(chosen) == 1 < len(targets):

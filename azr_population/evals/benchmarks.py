@@ -53,7 +53,6 @@ class Benchmark:
 class Data:
     """A benchmark's problems, and which file they are."""
 
-    benchmark: Benchmark
     problems: list[Problem]
     identity: str
     """The release, or `unknown file`, with the beginning of the file's hash."""
@@ -109,7 +108,7 @@ def read_benchmark(name: str, folder: str = "") -> Data:
             while block := file.read(1 << 20):
                 digest.update(block)
     release = benchmark.release if digest.hexdigest() == benchmark.digest else "unknown file"
-    return Data(benchmark, problems, f"{release} ({digest.hexdigest()[:12]})")
+    return Data(problems, f"{release} ({digest.hexdigest()[:12]})")
 
 
 def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:

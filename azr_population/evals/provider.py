@@ -96,12 +96,8 @@ class SharedRollout:
         return self._loaded
 
 
-@cache
-def shared_rollout(
-    base: Path, dtype: str, device: str, rollout: str, batch_size: int
-) -> SharedRollout:
-    """The one for this base in this process."""
-    return SharedRollout(base, dtype, device, rollout, batch_size)
+shared_rollout = cache(SharedRollout)
+"""The one for these arguments in this process."""
 
 
 @modelapi(name="azrpop")

@@ -17,8 +17,8 @@ from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.lowrank import convert
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.founders import as_member
 from azr_population.weights.model_card import NANO
 from azr_population.weights.peft_folder import CONFIG_FILE, WEIGHTS_FILE, load_adapter, read_config
 
@@ -139,11 +139,11 @@ def load_rollout(
     sampler = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
     for slot, target in enumerate(targets):
         if target in adapters:
-            fresh = bank.read(slot)
             try:
-                bank.write(slot, _complete(adapters[target], fresh))
+                member = as_member(adapters[target], bank.read(slot), seeds[slot], target.folder)
             except UserError as error:
                 raise UserError(f"{target.folder} does not fit {base}: {error}") from error
+            bank.write(slot, member)
         sampler.push(slot, bank.read(slot))
     limits = [limit for limit in (context_of(model), sampler.longest) if limit]
     slots = {target: slot for slot, target in enumerate(targets)}
@@ -157,11 +157,3 @@ def _common_spec(specs: Sequence[LoraSpec]) -> LoraSpec:
     rank = max(spec.rank for spec in specs)
     layers = sorted({name for spec in specs for name in spec.target_modules})
     return LoraSpec(rank, specs[0].alpha * rank / specs[0].rank, tuple(layers))
-
-
-def _complete(adapter: Adapter, fresh: Adapter) -> Adapter:
-    """The adapter in the bank's shape: float32, and zero where it leaves a layer alone."""
-    adapter = convert(adapter, fresh.spec.rank, fresh.spec.alpha, torch.Generator().manual_seed(0))
-    zeros = {n: Factors(p.A.zero_(), p.B.zero_()) for n, p in fresh.factors.items()}
-    present = {n: Factors(p.A.float(), p.B.float()) for n, p in adapter.factors.items()}
-    return Adapter(fresh.spec, {**zeros, **present})

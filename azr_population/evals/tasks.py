@@ -154,9 +154,8 @@ def _sample(problem: Problem) -> Sample:
 def _benchmark_task(name: str) -> Any:
     @task(name=name)
     def benchmark(data: str = "") -> InspectTask:
-        read = read_benchmark(name, data)
-        about = {"data": read.identity, "prompt": read.benchmark.prompt}
-        return _task(name, read.benchmark.max_tokens, about, data=data)
+        about = {"data": read_benchmark(name, data).identity, "prompt": BENCHMARKS[name].prompt}
+        return _task(name, BENCHMARKS[name].max_tokens, about, data=data)
 
     return benchmark
 

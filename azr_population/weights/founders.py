@@ -36,8 +36,16 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
         UserError: not an adapter, a higher rank, or layers or shapes that the run does not have.
     """
     adapter = load_adapter(_folder(source))
+    _refuse_rank(source, adapter.spec.rank, fresh.spec.rank)
+    return as_member(adapter, fresh, generator, source)
+
+
+def as_member(
+    adapter: Adapter, fresh: Adapter, generator: torch.Generator, source: object
+) -> Adapter:
+    """As `load_founder`, of an adapter that is loaded and has no higher rank than `fresh`; `source`
+    names it in the message."""
     spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
-    _refuse_rank(source, adapter.spec.rank, spec.rank)
     factors = {
         n: Factors(pair.A.to(dtype), pair.B.to(dtype)) for n, pair in adapter.factors.items()
     }

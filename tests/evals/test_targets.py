@@ -45,7 +45,7 @@ def test_members_of_a_role(played, tmp_path):
 
     assert chosen(played, "students") == ["base", "student_0", "student_1"]
     assert chosen(played, "teachers") == ["base", "teacher_0"]
-    for members in module.MEMBERS:
+    for members in ("all", "teachers", "students"):
         assert chosen(tmp_path / "alone", members) == ["base", "agent_0"]
     with refuses("members"):
         chosen(played / "teacher_0", "students")
