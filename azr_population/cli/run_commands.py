@@ -214,14 +214,16 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
       azr-population sample runs/mine base --prompt "def f"       (the base without a member)
       azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
     """
+    from azr_population.engines.engine import Sampling
     from azr_population.measuring.player import open_player, print_records, task_type
 
-    prompt, propose, solve = (options.pop(name) for name in ("prompt", "propose", "solve"))
-    type, inputs, as_json = (options.pop(name) for name in ("task_type", "inputs", "as_json"))
+    prompt, propose, solve = (options[name] for name in ("prompt", "propose", "solve"))
     only_one(prompt=prompt, propose=propose, solve=solve)
     if not (propose or solve) and prompt is None:
         raise UserError("say what to ask: --prompt TEXT, --propose TYPE or --solve FILE.py")
-    with open_player(path, member, **options) as player:
+    how = Sampling(options["max_tokens"], options["temperature"], n=options["samples"])
+    about = options["base"], options["format"], how, options["seed"]
+    with open_player(path, member, *about) as player:
         if prompt is not None:
             records = player.ask(prompt)
         elif propose:
@@ -230,5 +232,6 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
             from azr_population.files import read_text
 
             program = sys.stdin.read() if solve == "-" else read_text(Path(solve))
-            records = player.solve(task_type(player, type), program.strip("\n"), inputs)
-        print_records(player, records, as_json)
+            wanted = task_type(player, options["task_type"])
+            records = player.solve(wanted, program.strip("\n"), options["inputs"])
+        print_records(player, records, options["as_json"])

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -43,10 +43,8 @@ class Player:
     format: Format
     referee: Referee
     config: Config
-    samples: int
-    temperature: float
-    max_tokens: int
-    """0: the format's own limit."""
+    how: Sampling
+    """For `max_new_tokens` 0 stands for the format's own limit."""
     seed: int
 
     def ask(self, prompt: str) -> list[Record]:
@@ -108,9 +106,8 @@ class Player:
                 f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
                 f"{self.context - 1:,} and needs room for an answer; shorten it"
             )
-        limit = min(self.max_tokens or limit, room)
-        sampling = Sampling(limit, self.temperature, n=self.samples)
-        (completions,) = self.engine.generate([prompt], [0], sampling, self.seed * 1_000_003 + 1)
+        how = replace(self.how, max_new_tokens=min(self.how.limits(1)[0] or limit, room))
+        (completions,) = self.engine.generate([prompt], [0], how, self.seed * 1_000_003 + 1)
         return [
             {
                 "member": self.name,
@@ -146,14 +143,7 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
 
 @contextmanager
 def open_player(
-    path: Path,
-    member: str | None,
-    base: Path | None,
-    format: str | None,
-    samples: int,
-    temperature: float,
-    max_tokens: int,
-    seed: int,
+    path: Path, member: str | None, base: Path | None, format: str | None, how: Sampling, seed: int
 ) -> Iterator[Player]:
     """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
 
@@ -162,7 +152,7 @@ def open_player(
         member: its name; `base` for the base without any. A PEFT folder needs none.
         base: the base's folder, in place of the one that the member names.
         format: as `base.prompt_format`; by default the run's, or the base's own.
-        samples, temperature, max_tokens, seed: as of `Player`.
+        how, seed: as of `Player`.
 
     Raises UserError: one of them is not there, or they do not fit together.
     """
@@ -179,10 +169,7 @@ def open_player(
         loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nothing is trained here.
         engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
-        yield Player(
-            target.name, engine, loaded.context, domain, used, referee, config,
-            samples, temperature, max_tokens, seed,
-        )  # fmt: skip
+        yield Player(target.name, engine, loaded.context, domain, used, referee, config, how, seed)
 
 
 def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
