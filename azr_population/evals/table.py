@@ -107,7 +107,7 @@ def _lines(
 ) -> list[tuple[str, str, dict[str, float]]]:
     """(model, role, figures) of one column: the models in order, then the summaries."""
     draws = _draw(wide, weights)
-    base = draws.get(BASE)
+    base = draws.get(BASE, math.nan)
     lines = [(name, "base" if name == BASE else "model", drawn) for name, drawn in draws.items()]
     members = [drawn for _, role, drawn in lines if role == "model"]
     if len(members) > 1:
@@ -122,7 +122,7 @@ def _lines(
             {
                 **_interval(drawn, problems, "value", "low", "high"),
                 **_interval(
-                    None if base is None or role == "base" else drawn - base,
+                    drawn - (math.nan if role == "base" else base),
                     0, "difference", "difference_low", "difference_high",
                 ),
                 "problems": problems,
@@ -147,11 +147,9 @@ def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str,
     return {str(model): total[:, place] for place, model in enumerate(scores.columns)}
 
 
-def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
+def _interval(draws: np.ndarray, problems: int, *names: str) -> dict[str, float]:
     """The first of the draws, and their percentiles; for `problems` > 0 the binomial bound where
     all draws are 0 or 1."""
-    if draws is None:
-        return dict.fromkeys(names, math.nan)
     value = float(draws[0])
     low, high = np.percentile(draws[1:], (2.5, 97.5))
     if problems and np.ptp(draws) == 0 and value in (0.0, 1.0):
