@@ -153,12 +153,13 @@ def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data, monke
 
 
 def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
-    source = "from azr_population.engines.rollouts import TorchKind\nclass Mine(TorchKind): pass\n"
+    module = "azr_population.engines.torch_rollout"
+    source = f"from {module} import TorchRollout\nclass Mine(TorchRollout): pass\n"
     (tmp_path / "own_rollout.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     api = provider.PopulationAPI("nano", rollout="own_rollout.Mine")
     with pytest.raises(UserError) as refused:  # as of a log that `inspect eval-retry` reads
-        _ = api.shared.settings.kind
+        api.shared._load({api.target})
     assert refused.value.key == "rollout"
     about = settings(data, rollout="own_rollout.Mine", limit=1)
     assert len(run_benchmarks([str(nano_base_path())], about)) == 1
