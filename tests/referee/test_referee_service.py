@@ -44,7 +44,7 @@ def test_killed_workers_and_children_lose_nothing():
         killed = []
 
         def kill():
-            while len(killed) < 8 and not done.wait(0.13):
+            while len(killed) < 8 and not done.wait(0.13 if killed else 0.03):
                 zygote = referee._workers[len(killed) % 2].process
                 kill_one(zygote, child=len(killed) % 4 >= 2)
                 killed.append(zygote.pid)

@@ -200,12 +200,15 @@ def test_a_run_that_another_started_meanwhile_is_left_alone(
 
 
 ONE_STEP_WAITS = """
+import select
 import sys
 from azr_population.cli import main
 from azr_population.method import phases
 
 def solve(*arguments, original=phases.solve):
     print("solving", flush=True)
+    while not select.select([sys.stdin], [], [], 0.05)[0]:
+        pass  # a signal that comes just before a blocking read would be handled after it
     sys.stdin.readline()
     original(*arguments)
 
