@@ -120,7 +120,7 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
     that is not played any more, is of the last step."""
     lines: dict[int, dict[str, Any]] = {}
     for name, (role, pattern) in KEYS.items():  # validations come last
-        for step, values in rows.items():
+        for step, values in sorted(rows.items()):
             found = {key: value for key, value in values.items() if re.fullmatch(pattern, key)}
             if name == "lines":
                 found = {key: value for key, value in found.items() if value > 0}  # 0: none valid

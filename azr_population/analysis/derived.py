@@ -7,6 +7,8 @@ grows with the number of tasks, so there is also coverage at an equal number of 
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pandas as pd
 
@@ -30,8 +32,8 @@ step, always has more valid ones."""
 
 
 def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
-    """{step: {key: value}} of a whole run; empty for committed results, whose lines have it. Raises
-    UserError: the run's cross-play cannot be read."""
+    """{step: {key: value}} of a whole run; empty for committed results, whose lines have it. A
+    cross-play whose file is damaged is left out, with a warning."""
     values: dict[int, dict[str, float]] = {}
     if run.results_only:
         return values
@@ -45,13 +47,14 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
     # Change per 100 steps against the earliest of the other side, where the run was played against
     # itself.
     path = run.path / "crossplay.json"
-    match read_json(path) if path.is_file() else {"slopes": {}}:
-        case {"slopes": {**slopes}}:
-            for role in ("student", "teacher"):
-                if (value := number(slopes.get(role))) is not None:
-                    values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
-        case _:
-            raise UserError(f"{path} is damaged: it has no slopes; make it again with crossplay")
+    try:
+        slopes = dict(read_json(path)["slopes"]) if path.is_file() else {}
+    except (UserError, KeyError, TypeError, ValueError):
+        logging.getLogger(__name__).warning("%s is damaged; make it again with crossplay", path)
+        slopes = {}
+    for role in ("student", "teacher"):
+        if (value := number(slopes.get(role))) is not None:
+            values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
     return values
 
 

@@ -206,7 +206,7 @@ def assemble(
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)
     rollout = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
-    if not rollout.own_weights:
+    if not settings.rollout_class.own_weights:
         return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)

@@ -139,11 +139,8 @@ def load_rollout(
     sampler = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
     for slot, target in enumerate(targets):
         if target in adapters:
-            try:
-                member = as_member(adapters[target], bank.read(slot), seeds[slot], target.folder)
-            except UserError as error:
-                raise UserError(f"{target.folder} does not fit {base}: {error}") from error
-            bank.write(slot, member)
+            who = f"{target.folder} and adapters of {base}"
+            bank.write(slot, as_member(adapters[target], bank.read(slot), seeds[slot], who))
         sampler.push(slot, bank.read(slot))
     limits = [limit for limit in (context_of(model), sampler.longest) if limit]
     slots = {target: slot for slot, target in enumerate(targets)}

@@ -161,7 +161,7 @@ def crossplay(
     seed: int,
     out: Path | None,
 ) -> None:
-    """Plays the games and writes JSON and HTML. Raises UserError: as `crossplay.play`, or `out`
+    """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out`
     does not end in .json."""
     out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
     if out.suffix != ".json":

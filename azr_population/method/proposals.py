@@ -26,7 +26,7 @@ class Attempt:
     advantage: float | None = None
     """What its writer trained on; None if it did not, or learned nothing."""
     type: str = ""
-    """Of the task; a host may leave it out of attempts at proposals."""
+    """Of the task; needed wherever the attempt is trained on."""
 
 
 @dataclass

@@ -29,11 +29,18 @@ REMEMBERED = 200
 def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]:
     """Decorator: `read`, or its earlier result if the run's records have not changed since."""
 
-    @lru_cache(REMEMBERED)
-    def cached(path: Path, state: tuple[tuple[int, ...], ...]) -> T:
-        return read(RunDirectory(path))
+    results: dict[Path, tuple[tuple[tuple[int, ...], ...], T]] = {}
 
-    return wraps(read)(lambda run: cached(run.path, _state(run)))
+    @wraps(read)
+    def latest(run: RunDirectory) -> T:
+        path, state = run.path.resolve(), _state(run)
+        if path not in results or results[path][0] != state:  # a run that grows keeps one result
+            if len(results) >= REMEMBERED:
+                results.pop(next(iter(results)), None)
+            results[path] = state, read(run)
+        return results[path][1]
+
+    return latest
 
 
 def _state(run: RunDirectory) -> tuple[tuple[int, ...], ...]:

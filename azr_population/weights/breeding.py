@@ -108,7 +108,10 @@ def breed(
 
 def usable_operators(mix: Mapping[str, float], parents: int) -> dict[str, Operator]:
     """The operators of the mix, by name, that can be drawn with so many parents. Raises UserError:
-    an unknown operator, or none can be drawn."""
+    an unknown operator, a weight that is negative or not finite, or none can be drawn."""
+    for name, weight in mix.items():
+        if not 0 <= weight < math.inf:
+            raise UserError(f"the weight of {name} is {weight}; it must be 0 or more")
     candidates = {name: get_operator(name) for name, weight in mix.items() if weight > 0}
     usable = {name: op for name, op in candidates.items() if op.parents <= parents}
     if not usable:

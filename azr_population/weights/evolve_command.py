@@ -1,5 +1,6 @@
 """A child from the PEFT folders of its parents: `azr-population evolve`."""
 
+import inspect
 import os
 from collections.abc import Sequence
 
@@ -56,7 +57,8 @@ def operator_list() -> str:
     lines = []
     for operator in all_operators():
         lines.append(f"{operator.code}  {operator.name}  ({_parents(operator)})")
-        lines.append(f"    {(operator.function.__doc__ or '').splitlines()[0]}")
+        summary, *_ = (inspect.getdoc(operator.function) or "").splitlines() or [""]
+        lines.append(f"    {summary}")
         for key, value in operator.defaults.items():
             low, high = operator.ranges[key]
             default = "drawn" if value is None else f"{value:g}"

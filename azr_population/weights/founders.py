@@ -37,14 +37,12 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
     """
     adapter = load_adapter(_folder(source))
     _refuse_rank(source, adapter.spec.rank, fresh.spec.rank)
-    return as_member(adapter, fresh, generator, source)
+    return as_member(adapter, fresh, generator, f"{source} and this run's members")
 
 
-def as_member(
-    adapter: Adapter, fresh: Adapter, generator: torch.Generator, source: object
-) -> Adapter:
-    """As `load_founder`, of an adapter that is loaded and has no higher rank than `fresh`; `source`
-    names it in the message."""
+def as_member(adapter: Adapter, fresh: Adapter, generator: torch.Generator, who: str) -> Adapter:
+    """As `load_founder`, of an adapter that is loaded and has no higher rank than `fresh`; `who`
+    names both in the message."""
     spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
     factors = {
         n: Factors(pair.A.to(dtype), pair.B.to(dtype)) for n, pair in adapter.factors.items()
@@ -52,7 +50,7 @@ def as_member(
     padded = convert(Adapter(adapter.spec, factors), spec.rank, spec.alpha, generator)
     # In the run's order of layers; files may have another.
     founder = Adapter(spec, {**fresh.factors, **padded.factors})
-    refuse_misfit(founder, fresh, f"{source} and this run's members")
+    refuse_misfit(founder, fresh, who)
     return founder
 
 

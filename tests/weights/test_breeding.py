@@ -49,7 +49,7 @@ def test_options_used_are_reported_and_hold_in_sequences_too():
     assert breeding.step_sizes == {"full_gaussian.eps": 0.2}
 
 
-@pytest.mark.parametrize("weights", [{}, {"dare": 0.0}])
+@pytest.mark.parametrize("weights", [{}, {"dare": 0.0}, {"dare": -1.0}, {"dare": float("nan")}])
 def test_weights_that_leave_nothing(weights):
     with pytest.raises(UserError):
         breed(weights, PARENTS, seeded())
