@@ -184,9 +184,14 @@ class PopulationConfig(MembersConfig):
     """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
     as in AZR). The other attempts at its task: `rloo`, `positive_only` (trains on right answers
     only). Or a function of yours."""
-    replay_fraction: float = Field(default=0.0, ge=0, lt=1)
+    teacher_reward: str = "learnability"
+    """adversarial (the paper's), learnability, frontier, stock, or a function of yours:
+    `module.function`. With the paper's, teachers run away within some hundred steps
+    (recipes/line6_lasting)."""
+    replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
-    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's."""
+    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. Without it
+    students forget (recipes/line6_lasting)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)

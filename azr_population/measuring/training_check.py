@@ -4,7 +4,7 @@ Two arms, each on several seeds, start from the bare base and are scored greedil
 
 `supervised`: a student learns right answers to programs of the grammar, most of them from the tail
 and none from the eval. This is the upper bound for a run's budget.
-`rewards`: 1T+1S with a run's defaults.
+`rewards`: 1T+1S with the paper's reward and without replay, as when the targets were set.
 
 If the first fails, the base has nothing to learn in a run's budget, and no comparison of arms can
 show a difference. If only the second fails, self-play does not find what there is to learn.
@@ -71,6 +71,9 @@ def _before_and_after(
             "base=nano",
             f"base.path={path}",
             "task=code_o",
+            # The targets were set with the paper's reward and without replay.
+            "population.teacher_reward=adversarial",
+            "population.replay_fraction=0",
             f"eval.tasks_per_type={tasks}",
             f"eval.seed={EVAL_SEED}",
             f"run.steps={steps}",

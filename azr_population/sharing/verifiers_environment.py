@@ -74,7 +74,7 @@ class SelfPlayEnvConfig(vf.EnvConfig):
     proposer: vf.AgentConfig = _CHAT
     solver: vf.AgentConfig = _CHAT
     samples_per_task: int = Field(4, ge=1)
-    teacher_reward: str = "adversarial"
+    teacher_reward: str = "learnability"
     duplicate_penalty: float = Field(0.3, ge=0)
 
 

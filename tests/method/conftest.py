@@ -123,6 +123,7 @@ class ScriptedEngine:
 @pytest.fixture
 def config():
     config = Config()
+    config.population.teacher_reward = "adversarial"  # an unsolved task pays
     config.base.prompt_format = "chat"
     config.population.batch_size = 12
     config.population.samples_per_task = 2

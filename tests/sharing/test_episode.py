@@ -29,4 +29,4 @@ def test_rewards(text, finished, reason, expected):
     if episode.row.task is not None:
         for answer in ("3", "4", "", "3"):
             episode.attempt(f"```output\n{answer}\n```" if answer else "I do not know")
-    assert episode.reward(PopulationConfig()) == expected
+    assert episode.reward(PopulationConfig(teacher_reward="adversarial")) == expected

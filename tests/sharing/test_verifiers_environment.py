@@ -71,7 +71,7 @@ def test_rewards_are_a_runs(proposal, solved, package, tmp_path, monkeypatch):
     rate = sum(solved) / 4 if solved else None
     reward = TEACHER_REWARDS.find(config.teacher_reward)
     worth = -0.5 if rate is None else reward(rate)
-    assert proposed["rewards"]["adversarial"]["score"] == worth
+    assert proposed["rewards"][config.teacher_reward]["score"] == worth
     parsed = [True, True, False, True]
     expected = [student_reward(*seen) for seen in zip(parsed, solved or [], strict=False)]
     assert [attempt["rewards"]["azr"]["score"] for attempt in attempts] == expected

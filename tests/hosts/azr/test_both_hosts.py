@@ -194,6 +194,7 @@ def test_both_hosts_tell_the_same(referee, teachers, students, reward):
     config.population.teachers, config.population.students = teachers, students
     config.population.batch_size, config.population.samples_per_task = 18, 3
     config.population.teacher_reward, config.population.duplicate_penalty = reward, 0.0
+    config.population.replay_fraction = 0.0  # inside AZR the replay is AZR's
     config.evolution.interval, config.evolution.grace_period = 2, 0
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
