@@ -190,8 +190,8 @@ class PopulationConfig(MembersConfig):
     (recipes/line6_lasting)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
-    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. Without it
-    students forget (recipes/line6_lasting)."""
+    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
+    the paper's reward students forget (recipes/line6_lasting)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)

@@ -161,8 +161,8 @@ def crossplay(
     seed: int,
     out: Path | None,
 ) -> None:
-    """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out`
-    does not end in .json."""
+    """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out` does not
+    end in .json."""
     out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")

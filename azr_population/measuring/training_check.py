@@ -71,7 +71,6 @@ def _before_and_after(
             "base=nano",
             f"base.path={path}",
             "task=code_o",
-            # The targets were set with the paper's reward and without replay.
             "population.teacher_reward=adversarial",
             "population.replay_fraction=0",
             f"eval.tasks_per_type={tasks}",

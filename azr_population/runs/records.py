@@ -28,7 +28,6 @@ REMEMBERED = 200
 
 def remembered(read: Callable[[RunDirectory], T]) -> Callable[[RunDirectory], T]:
     """Decorator: `read`, or its earlier result if the run's records have not changed since."""
-
     results: dict[Path, tuple[tuple[tuple[int, ...], ...], T]] = {}
 
     @wraps(read)

@@ -68,14 +68,18 @@ class SelfPlayTaskset(vf.Taskset[SelfPlayTask, vf.TasksetConfig]):
                 yield SelfPlayTask(data.model_copy(update={"prompt": prompt}), self.config.task)
 
 
+_RUN = PopulationConfig()
+"""The defaults of a local run."""
+
+
 class SelfPlayEnvConfig(vf.EnvConfig):
     """The seats, and what a run calls `population.samples_per_task` and so on."""
 
     proposer: vf.AgentConfig = _CHAT
     solver: vf.AgentConfig = _CHAT
-    samples_per_task: int = Field(4, ge=1)
-    teacher_reward: str = "learnability"
-    duplicate_penalty: float = Field(0.3, ge=0)
+    samples_per_task: int = Field(_RUN.samples_per_task, ge=1)
+    teacher_reward: str = _RUN.teacher_reward
+    duplicate_penalty: float = Field(_RUN.duplicate_penalty, ge=0)
 
 
 class SelfPlayEnv(vf.Env[SelfPlayEnvConfig]):

@@ -57,7 +57,7 @@ def operator_list() -> str:
     lines = []
     for operator in all_operators():
         lines.append(f"{operator.code}  {operator.name}  ({_parents(operator)})")
-        summary, *_ = (inspect.getdoc(operator.function) or "").splitlines() or [""]
+        summary = (inspect.getdoc(operator.function) or "").partition("\n")[0]
         lines.append(f"    {summary}")
         for key, value in operator.defaults.items():
             low, high = operator.ranges[key]
