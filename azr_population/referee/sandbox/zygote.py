@@ -258,6 +258,7 @@ class Zygote:
         at most the time of all calls together. The same holds for timed parts, in processor time.
         """
         if not job.resident and child.word(job.microseconds * 1000) != _HAS_JOB:
+            child.end()  # one that was stopped early would outlive this process
             os._exit(1)
         now = monotonic_ns()
         per_call = job.call_microseconds * 1000
