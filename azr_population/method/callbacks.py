@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders, steps
 from azr_population.runs.records import mean, role_of
-from azr_population.runs.run_warnings import find_warnings, suggested_fix
+from azr_population.runs.run_warnings import Watch, suggested_fix
 from azr_population.weights.lowrank import mean_cosine
 from azr_population.weights.peft_folder import load_adapter
 
@@ -217,15 +217,16 @@ class Warn(Callback):
     """Prints each warning once, in the step in which it begins (`runs/run_warnings.py`)."""
 
     run: RunDirectory
-    _lines: list[dict[str, Any]] | None = None
-    _evals: list[dict[str, Any]] = field(default_factory=list)
+    _watch: Watch | None = None
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
-        if self._lines is None:  # a resumed run has some
-            self._lines, self._evals = list(self.run.metrics()), list(self.run.evals())
-        self._lines.append(records.metrics)
-        self._evals += records.evals
-        warnings = find_warnings(self._lines, self._evals, suggested_fix(self.run))
-        records.notes += [warning.text for warning in warnings if warning.step == population.step]
+        if self._watch is None:
+            self._watch = Watch(suggested_fix(self.run))
+            # A resumed run has some records; what they warn of was printed.
+            for line in self.run.metrics():
+                list(self._watch.read(line))
+            list(self._watch.read_evals(self.run.evals()))
+        warnings = [*self._watch.read(records.metrics), *self._watch.read_evals(records.evals)]
+        records.notes += [warning.text for warning in warnings]

@@ -4,8 +4,8 @@ forgets. They are computed from records alone, so a run, its report and a compar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import Record, config_of, lines_of, number, role_of
@@ -16,6 +16,10 @@ LOW, HIGH = 0.1, 0.9
 """Solve rates of a teacher's valid tasks beyond which they teach hardly anything."""
 UNIQUE = 0.5
 """The share of valid proposals without a copy below which they have collapsed."""
+FORGETS = 4
+"""Standard errors below its best eval by which a student has forgotten. The best of many evals is
+also the luckiest: of runs in which no skill changes, 2 would warn in nine of ten and 4 in one in a
+hundred (30 independent evals)."""
 
 
 class RunWarning(NamedTuple):
@@ -46,35 +50,75 @@ def suggested_fix(run: RunDirectory) -> str:
 def find_warnings(
     lines: Iterable[Record], evals: Iterable[Record] = (), fix: str = ""
 ) -> list[RunWarning]:
-    """Each kind of warning once for a member, at the step at which it begins, by step.
+    """The warnings of these records, by step.
 
     Args:
         lines: of `metrics.jsonl`, ascending.
         evals: lines of `evals.jsonl`, ascending.
         fix: the setting that is named first; see `suggested_fix`.
     """
-    warnings: dict[tuple[str, str], RunWarning] = {}
-    recent: dict[str, list[float]] = {}
-    for line in lines:
+    watch = Watch(fix)
+    return sorted([*(w for line in lines for w in watch.read(line)), *watch.read_evals(evals)])
+
+
+class Watch:
+    """Reads records as they come. Each kind of warning is given once for each individual: a child
+    is judged by its own records, not by those of the member that it replaced."""
+
+    def __init__(self, fix: str = "") -> None:
+        self.fix = fix
+        self._recent: dict[tuple[str, Any, str], list[float]] = {}
+        self._best: dict[tuple[str, Any], Sequence[float]] = {}
+        self._given: set[tuple[str, Any, str]] = set()
+
+    def read(self, line: Record) -> Iterator[RunWarning]:
+        """The warnings that begin with this line of `metrics.jsonl`. Committed results have no
+        members, so there the role is judged."""
         for key in line:
             member, _, metric = key.partition("/")
-            if metric not in _OF_PROPOSALS or role_of(member) in ("", "student", member):
+            if metric not in _OF_PROPOSALS or role_of(member) in ("", "student"):
                 continue
-            if (value := number(line[key])) is None:
+            value = number(line[key])
+            if value is None or f"{member}_0/generation" in line:
                 continue
-            step = line["step"]
-            window = recent.setdefault(key, [])
+            step, generation = line["step"], line.get(f"{member}/generation")
+            window = self._recent.setdefault((member, generation, metric), [])
             window.append(value)
             del window[:-STEPS]
-            mean = sum(window) / STEPS
-            text = _OF_PROPOSALS[metric](member, mean, fix) if len(window) == STEPS else None
-            if text:
-                kind = "copies" if metric == "unique_frac" else "runaway"
+            kind, text_of = _OF_PROPOSALS[metric]
+            text = text_of(member, sum(window) / STEPS, self.fix) if len(window) == STEPS else None
+            if text and self._is_new(member, generation, kind):
                 text = f"{text} (mean of {STEPS} steps, step {step})"
-                warnings.setdefault((member, kind), RunWarning(step, member, kind, text))
-    for warning in _forgetting(evals, fix):
-        warnings.setdefault((warning.member, warning.kind), warning)
-    return sorted(warnings.values())
+                yield RunWarning(step, member, kind, text)
+
+    def read_evals(self, rows: Iterable[Record]) -> Iterator[RunWarning]:
+        """Those that begin with these lines of `evals.jsonl`: an eval is worse than the student's
+        best one by more than `FORGETS` standard errors of the difference over tasks."""
+        for row in rows:
+            member, generation, step = str(row.get("member")), row.get("generation"), row["step"]
+            scores = [score for score in row.get("greedy") or () if score is not None]
+            if not scores:
+                continue
+            best = self._best.setdefault((member, generation), scores)
+            if len(best) != len(scores) or sum(scores) >= sum(best):
+                self._best[member, generation] = scores
+                continue
+            gaps = [a - b for a, b in zip(best, scores, strict=True)]
+            drop = sum(gaps) / len(gaps)
+            variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
+            certain = len(gaps) > 1 and drop > FORGETS * math.sqrt(variance / len(gaps))
+            if certain and self._is_new(member, generation, "forgets"):
+                score, most = (sum(values) / len(values) for values in (scores, best))
+                text = (
+                    f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step},"
+                    f" {most:.0%} at its best (members/best keeps the run's best student)"
+                )
+                yield RunWarning(step, member, "forgets", "; ".join(filter(None, [text, self.fix])))
+
+    def _is_new(self, member: str, generation: Any, kind: str) -> bool:
+        known = (member, generation, kind) in self._given
+        self._given.add((member, generation, kind))
+        return not known
 
 
 def _runaway(member: str, rate: float, fix: str) -> str | None:
@@ -101,29 +145,4 @@ def _copies(member: str, unique: float, fix: str) -> str | None:
     )
 
 
-_OF_PROPOSALS = {"solve_rate": _runaway, "unique_frac": _copies}
-
-
-def _forgetting(evals: Iterable[Record], fix: str) -> Iterable[RunWarning]:
-    """Evals that are worse than the member's best one by more than twice the standard error of the
-    difference over tasks."""
-    best: dict[str, Sequence[float]] = {}
-    for row in evals:
-        member, step = str(row.get("member")), row["step"]
-        scores = [score for score in row.get("greedy") or () if score is not None]
-        if not scores:
-            continue
-        before = best.setdefault(member, scores)
-        if len(before) != len(scores) or sum(scores) >= sum(before):
-            best[member] = scores
-            continue
-        gaps = [a - b for a, b in zip(before, scores, strict=True)]
-        drop = sum(gaps) / len(gaps)
-        variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
-        if drop > 2 * math.sqrt(variance / len(gaps)) and len(gaps) > 1:
-            score, most = (sum(values) / len(values) for values in (scores, before))
-            text = (
-                f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step}, "
-                f"{most:.0%} at its best (kept in members/best)" + (f"; {fix}" if fix else "")
-            )
-            yield RunWarning(step, member, "forgets", text)
+_OF_PROPOSALS = {"solve_rate": ("runaway", _runaway), "unique_frac": ("copies", _copies)}

@@ -34,7 +34,14 @@ def evals(*scores, member="student_0"):
         (lines("unique_frac", [0.9] * 10 + [0.2] * 20), (22, "teacher_0", "copies")),
         (lines("solve_rate", [0.0] * 19), None),
         (lines("solve_rate", [0.0] * 40, "student_0"), None),
-        (lines("solve_rate", [0.0] * 40, "teacher"), None),
+        (lines("solve_rate", [0.0] * 40, "teacher"), (20, "teacher", "runaway")),
+        (
+            [
+                {**row, "teacher_0/generation": 0}
+                for row in lines("solve_rate", [0.0] * 40, "teacher")
+            ],
+            None,
+        ),
         (lines("solve_rate", [0.3, 0.7] * 20), None),
         (lines("solve_rate", [None, "x", True] * 20), None),
     ],
@@ -46,11 +53,25 @@ def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
 
 @pytest.mark.parametrize(
     ("scores", "step"),
-    [((40, 60, 50, 45), 30), ((40, 60, 58, 70), None), ((60, 57), None), ((30,), None)],
+    [((40, 60, 50, 30), 40), ((40, 60, 58, 70), None), ((60, 50), None), ((30,), None)],
 )
-def test_a_student_forgets_when_its_eval_falls_by_twice_its_noise(scores, step):
+def test_a_student_forgets_when_its_eval_falls_by_more_than_noise(scores, step):
     found = find_warnings([], evals(*scores))
     assert [line[:3] for line in found] == ([(step, "student_0", "forgets")] if step else [])
+
+
+def test_a_child_is_judged_by_its_own_records():
+    parent, child = evals(90, 88), evals(50, 20)
+    rows = [{**row, "generation": 0} for row in parent] + [
+        {**row, "generation": 1, "step": row["step"] + 20} for row in child
+    ]
+    assert [line[:3] for line in find_warnings([], rows)] == [(40, "student_0", "forgets")]
+    metrics = [
+        {**row, "teacher_0/generation": row["step"] // 30}
+        for row in lines("solve_rate", [0.02] * 29 + [0.5] * 29 + [0.02] * 40)
+    ]
+    found = [line[:3] for line in find_warnings(metrics)]
+    assert found == [(20, "teacher_0", "runaway"), (79, "teacher_0", "runaway")]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +86,7 @@ def test_replay_is_named_first_unless_the_run_has_it(tmp_path, config, named):
     run = RunDirectory(tmp_path / "run")
     run.create(config, {})
     run.append("metrics", lines("solve_rate", [0.01] * 20))
-    run.append("evals", evals(60, 40))
+    run.append("evals", evals(60, 30))
     forgets, runaway = sorted(warnings_of(run), key=lambda warning: warning.kind)
     for warning in (forgets, runaway):
         assert ("population.replay_fraction" in warning.text) == named
