@@ -428,12 +428,13 @@ class EvalConfig(Section):
 
     every: int = Field(default=10, ge=0, json_schema_extra=DURATION)
     """Steps between evals, which also follow the first and the last step; 0: none."""
-    tasks_per_type: int = Field(default=20, ge=1, le=2000)
+    tasks_per_type: int = Field(default=20, ge=1, le=2000, json_schema_extra=TRAINING)
+    """Members may not propose the programs of these tasks, so a run keeps its eval on resume."""
     samples: int = Field(default=4, ge=1, le=1000)
     """Samples per task at temperature 1, for tasks without an exact probability of the answer."""
     final_samples: int = Field(default=0, ge=0, le=1000)
     """The same after the first and the last step, for the gain of the run; 0: `samples`."""
-    seed: int = Field(default=1121, ge=0)
+    seed: int = Field(default=1121, ge=0, json_schema_extra=TRAINING)
 
 
 class LoggerConfig(Section):

@@ -1,7 +1,7 @@
 """A task, whatever its domain: what it is about, what goes in, what comes out; and the tasks that
 were valid so far."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -93,6 +93,11 @@ class TaskBuffer:
         pool = [task for task in self._tasks if type is None or task.type == type]
         chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
         return [pool[int(index)] for index in chosen]
+
+    def remove(self, unwanted: Callable[[Task], bool]) -> None:
+        """Takes these tasks out."""
+        self._tasks = [task for task in self._tasks if not unwanted(task)]
+        self._present = set(self._tasks)
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""

@@ -239,6 +239,8 @@ class Population:
             if rate is not None:
                 recent = [*self.solve_rates.get(teacher.name, ()), rate]
                 self.solve_rates[teacher.name] = recent[-WINDOW:]
+        for birth in births:
+            self.solve_rates.pop(birth["child"], None)
         generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
@@ -266,6 +268,10 @@ class Population:
                 f"the checkpoint has {', '.join(stored)}, but population={self.config.name} has "
                 f"{', '.join(names)}; resume with the same population, or start a new run"
             )
+        for member in roster:  # a fork may let other hyperparameters evolve
+            drawn = self.roster[member.name].hyperparameters
+            member.hyperparameters = {**drawn, **member.hyperparameters}
+            member.hyperparameters = {name: member.hyperparameters[name] for name in drawn}
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])

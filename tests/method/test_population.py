@@ -142,6 +142,7 @@ def test_a_teachers_rate_follows_the_solve_rate_of_its_tasks(solve_rates, factor
 def test_only_the_teacher_whose_tasks_are_unsolved_stands_still():
     first, other = population(), population()
     first.config.teacher_target_solve_rate = other.config.teacher_target_solve_rate = [0.2, 0.8]
+    first.evolution.config.interval = 0
     for step in range(1, 13):
         first.begin_step(step)
         proposals = rows(first, {"student_0": True, "student_1": True})
@@ -153,6 +154,15 @@ def test_only_the_teacher_whose_tasks_are_unsolved_stands_still():
     assert rates(first)[unsolved.slot] == 0 and rates(first)[halves.slot] == pytest.approx(1.5e-4)
     other.load_state(json.loads(json.dumps(first.state())))
     assert rates(other) == rates(first)
+
+
+def test_a_teachers_child_is_not_judged_by_the_tasks_of_the_member_that_it_replaced():
+    pop = population()
+    for step in (1, 2):
+        pop.begin_step(step)
+        births = finish(pop, rows(pop, {"student_0": True, "student_1": True}), {}, Nursery())
+    (child,) = (birth["child"] for birth in births.lineage if "teacher" in birth["child"])
+    assert {child, *pop.solve_rates} == {"teacher_0", "teacher_1"} and len(pop.solve_rates) == 1
 
 
 @pytest.mark.parametrize("interval", [[0.5], [0.7, 0.3], [0.1, 1.5]])
@@ -189,6 +199,20 @@ def test_founders_rates_are_log_uniform_and_teachers_keep_the_runs():
     assert [values.weight_decay for values in settings] == pytest.approx([0.1] * 100)
     assert rates(pop)[0] == 1.5e-4 and pop.hyperparameters()[0].weight_decay is None
     assert rates(hyper(2, 100)) == rates(pop)
+
+
+def test_a_fork_draws_the_hyperparameters_that_evolve_anew_and_drops_the_others():
+    plain, evolving = population(2, 4), hyper(2, 4)
+    state, drawn = evolving.state(), rates(evolving)
+    evolving.load_state(plain.state())
+    assert rates(evolving) == drawn
+    plain.load_state(state)
+    assert rates(plain) == rates(population(2, 4))
+    for step in (1, 2):
+        plain.begin_step(step)
+        made = rows(plain, {student.name: True for student in plain.roster.students})
+        births = finish(plain, made, {}, Nursery()).lineage
+    assert births and not any("hyperparameters" in birth for birth in births)
 
 
 def test_without_inheritance_weights_alone_evolve():

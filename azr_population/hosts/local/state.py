@@ -37,6 +37,7 @@ class Store:
         play.population.load_founders(context.engine.read, context.engine.write)
         for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
             play.population.buffer.add(task, generator)
+        self._drop_held_out()
         self.save()
         self.take_snapshot()
 
@@ -80,8 +81,10 @@ class Store:
         keys = {student.name: f"{student.name}/eval/greedy" for student in students}
         metrics = records.metrics
         if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
-            lines = (line for line in self.directory.metrics() if line["step"] < self.play.step)
-            before = [line["eval/best"] for line in lines if line.get("eval/best") is not None]
+            fork = self.directory.environment().get("fork", {}).get("step", 0)
+            lines = self.directory.metrics()
+            own = (line for line in lines if fork < line["step"] < self.play.step)
+            before = [line["eval/best"] for line in own if line.get("eval/best") is not None]
             self.folders.keep_best(scores, max(before, default=None))
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -109,6 +112,12 @@ class Store:
                 f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to "
                 "continue from the one before"
             ) from error
+        self._drop_held_out()
+
+    def _drop_held_out(self) -> None:
+        """Seed tasks, and tasks of a run with another eval, may be programs of this run's eval."""
+        held_out = self.play.held_out
+        self.play.population.buffer.remove(lambda task: held_out.is_copy(task.program))
 
 
 def _unsound(node: Any, path: str = "") -> str | None:

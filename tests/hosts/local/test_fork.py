@@ -1,14 +1,17 @@
 """Forks of a run on the nano base: the same state, changed settings."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from test_local_run import records, train
 
 from azr_population.cli import main
+from azr_population.domains.domain import HeldOut
+from azr_population.hosts.local.state import Store
 from azr_population.runs import RunDirectory
-from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.runs.checkpoint import load_checkpoint, members_digest, steps
 
 pytestmark = pytest.mark.integration
 
@@ -68,6 +71,32 @@ def test_a_fork_shares_the_past_and_goes_its_own_way(finished, tmp_path, capsys)
         for slot in range(4)
     ]
     assert same == [True, True, False, False]
+
+
+def test_a_fork_with_another_eval_forgets_the_programs_of_that_eval(
+    finished, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(HeldOut, "is_copy", lambda self, program: True)
+    path = tmp_path / "other"
+    assert train(path, f"run.init_from={finished}@2", "run.steps=3", "eval.seed=5") == 0
+    for folder, empty in ((finished, False), (path, True)):
+        checkpoint = load_checkpoint(folder / "checkpoints", 2)
+        assert (checkpoint.plain["buffer"]["tasks"] == []) is empty
+
+
+def test_a_fork_keeps_its_own_best_member(tmp_path):
+    run, kept = RunDirectory(tmp_path / "fork"), []
+    run.create("seed: 1\n", {"fork": {"run": "parent", "step": 5}})
+    run.append("metrics", [{"step": 5, "eval/best": 0.7}, {"step": 6, "eval/best": 0.5}])
+    roster = SimpleNamespace(students=[SimpleNamespace(name="student_0")])
+    store = SimpleNamespace(
+        directory=run, folders=SimpleNamespace(keep_best=lambda *scores: kept.append(scores))
+    )
+    for step in (6, 10):
+        store.play = SimpleNamespace(step=step, population=SimpleNamespace(roster=roster))
+        metrics = {"student_0/eval/greedy": step / 10}
+        Store.keep_best_member(store, SimpleNamespace(evals=[1], metrics=metrics))
+    assert kept == [({"student_0": 0.6}, None), ({"student_0": 1.0}, 0.5)]
 
 
 PAST = ["matchmaking.past_opponent_fraction=0.5", "run.snapshot_every=1"]
