@@ -22,7 +22,7 @@ GROUPS = {
 }
 """What should be the same in a fair comparison, by how settings begin; the rest is the method."""
 _PLURAL = {"base": "bases", "budget": "budgets", "eval": "evals"}
-_OPTION = re.compile(r"(operators|options)\b")
+_OPTION = re.compile(r"(operators|options|hyperparameters)\b")
 """Settings that a run has only if they are given."""
 _OF_ONE_RUN = ("seed", "population.seed", "trainer.experiment_name")
 """Settings that differ between the seeds of an arm by design."""

@@ -232,7 +232,7 @@ def check_saving(plan: RecipePlan) -> None:
 
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
-    that an older run lacks is passed over."""
+    that an older run lacks is passed over, unless it says which hyperparameters evolve."""
     stored, wanted = flat(whole_config(run.directory)), flat(run.config.model_dump())
     for settings in (stored, wanted):
         settings["engine.threads"] = 0
@@ -240,10 +240,13 @@ def other_values(run: PlannedRun) -> str:
             short = Path(path).name if run.directory.results_only else str(Path(path).resolve())
             settings["base.path"] = short
     differing = [
-        f"{key}={value} instead of {wanted[key]}"
-        for key, value in stored.items()
+        f"{key}={stored.get(key)} instead of {wanted.get(key)}"
+        for key in dict.fromkeys([*stored, *wanted])
+        if stored.get(key) != wanted.get(key)
+        and ((key in stored and key in wanted) or key.startswith("evolution.hyperparameters."))
         # None and [] are left to the domain or the defaults.
-        if wanted.get(key) not in (value, None, []) and not touches_only(key, REPEATED)
+        and not (key.startswith(("task.", "base.")) and wanted[key] in (None, []))
+        and not touches_only(key, REPEATED)
     ]
     more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
     return ", ".join(differing[:6]) + more

@@ -41,7 +41,7 @@ from azr_population.analysis.statistics import (
 )
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
-from azr_population.runs.records import ROLES, whole_config
+from azr_population.runs.records import ROLES, number, whole_config
 from azr_population.versions import environment
 
 _READING = (
@@ -153,7 +153,7 @@ def _samples(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samp
         if row.ratio:
             base = samples[label].get(recipe.baseline, {})
             samples[label] = {
-                arm: {seed: value / base[seed] for seed, value in values.items() if seed in base}
+                arm: {seed: value / base[seed] for seed, value in values.items() if base.get(seed)}
                 for arm, values in samples[label].items()
             }
     return samples
@@ -181,7 +181,11 @@ def _tested(recipe: Recipe, samples: Samples) -> pd.DataFrame:
             | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
         )
     tested = pd.DataFrame(lines)
-    return tested if recipe.together or not lines else tested.assign(p=holm(tested["p"].tolist()))
+    if recipe.together or not lines:
+        return tested
+    # Hypotheses without runs yet count as well.
+    corrected = pd.Series(holm(tested["p"].fillna(1.0).tolist()))
+    return tested.assign(p=corrected.where(tested["p"].notna()))
 
 
 def verdict(hypothesis: Hypothesis, test: Estimate) -> str:
@@ -343,11 +347,12 @@ def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
     lines = []
     for arm, of_arm in tables.items():
         configs = [
-            whole_config(run.directory).get("population") or {}
+            whole_config(run.directory)
             for run in runs
             if run.arm_name == arm and run.path.name in of_arm
         ]
-        counts = [c.get("teachers", 0) + c.get("students", 0) or 1 for c in configs]
+        sizes = [config.get("population") or {} for config in configs]
+        counts = [c.get("teachers", 0) + c.get("students", 0) or 1 for c in sizes]
         parts = [budget(table, n) for n, table in zip(counts, of_arm.values(), strict=True)]
         used = pd.DataFrame(parts).mean()
         line: dict[str, Any] = {"arm": arm, "members": counts[0]}
@@ -356,14 +361,20 @@ def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
             line[title] = f"{used[key]:.{digits}f}"
         line["seconds/step"] = f"{used['seconds']:.1f}"
         roles = ("teacher", "student") if counts[0] > 1 else ("agent",)
-        rates = dict.fromkeys(
-            f"{role} {config[f'{role}_lr']:g}"
-            for config in configs
-            for role in roles
-            if isinstance(config.get(f"{role}_lr"), (int, float))
-        )
-        lines.append(line | {"learning rates": ", ".join(rates) or "-"})
+        rates = dict.fromkeys(_rate(config, role) for config in configs for role in roles)
+        lines.append(line | {"learning rates": ", ".join(filter(None, rates)) or "-"})
     return pd.DataFrame(lines)
+
+
+def _rate(config: Mapping[str, Any], role: str) -> str:
+    """A role's learning rate, or the range from which its members drew theirs; empty if it is not
+    recorded."""
+    drawn = ((config.get("evolution") or {}).get("hyperparameters") or {}).get("lr") or {}
+    if role in drawn.get("roles", ()):
+        low, high = drawn["init"]
+        return f"{role} drawn from {low:g} to {high:g}"
+    rate = number((config.get("population") or {}).get(f"{role}_lr"))
+    return "" if rate is None else f"{role} {rate:g}"
 
 
 def _markdown(table: pd.DataFrame) -> str:

@@ -101,10 +101,8 @@ def recovered(differences: dict[int, Difference], margin: float) -> int | None:
     """The step of recovery by the rule above; None: not recovered."""
     steps = sorted(differences)
     holds = [differences[step].mean - differences[step].half > -margin for step in steps]
-    for place, step in enumerate(steps):
-        if all(holds[place : place + 2]):
-            return step
-    return None
+    both = (step for step, *two in zip(steps, holds, holds[1:], strict=False) if all(two))
+    return next(both, None)
 
 
 def verdict(births: Sequence[float], ends: Sequence[float], margin: float) -> str:

@@ -36,6 +36,7 @@ from azr_population.analysis.recipes import (
 from azr_population.cli import main
 from azr_population.config.inside_azr import register_arms
 from azr_population.config.load import load_config, to_yaml
+from azr_population.config.schema import HyperparameterConfig
 from azr_population.errors import UserError
 from azr_population.hosts.azr.settings import read_settings
 
@@ -164,6 +165,17 @@ def test_a_run_with_another_configuration_is_refused_and_an_unfinished_one_is_no
     assert other_values(planned[0]) == "", "what is shown may differ"
     config.write_text(config.read_text().replace("batch_size: ", "batch_size: 1"))
     with refuses("population.batch_size"):
+        check_runs(planned)
+
+
+@pytest.mark.parametrize("evolves", ["stored", "wanted"])
+def test_a_run_in_which_other_hyperparameters_evolve_is_refused(planned, evolves, monkeypatch):
+    evolving, none = {"lr": HyperparameterConfig(init=[1e-4, 1e-3])}, {}
+    stored, wanted = (evolving, none) if evolves == "stored" else (none, evolving)
+    monkeypatch.setattr(planned[0].config.evolution, "hyperparameters", stored)
+    played(planned[0], steps=2)
+    monkeypatch.setattr(planned[0].config.evolution, "hyperparameters", wanted)
+    with refuses("evolution.hyperparameters.lr.init"):
         check_runs(planned)
 
 

@@ -84,10 +84,15 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
         f"({', '.join(kinds)}); up to {attempts * len(kinds):,} attempts that estimate solve rates"
     )
     settings_of = population.hyperparameters()
-    each = {f"{member.role}s": settings_of[member.slot].lr for member in roster}
+    rates: dict[str, list[float]] = {}
+    for member in roster:
+        rates.setdefault(f"{member.role}s", []).append(settings_of[member.slot].lr)
     cap = engine_settings(config, settings, "cuda").importance_sampling_cap
     optimizer, _ = moments(settings.optimizer)
-    listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
+    listed = ", ".join(
+        f"{role} " + " to ".join(f"{rate:.3g}" for rate in sorted({min(each), max(each)}))
+        for role, each in rates.items()
+    )
     yield (
         f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
         f"importance weights up to {cap:g}, seed {settings.seed}"

@@ -5,7 +5,13 @@ from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_engine, check_settings
 from azr_population.errors import UserError
-from azr_population.hosts.local.run_engine import attempts, check_base, engine_settings, proposals
+from azr_population.hosts.local.run_engine import (
+    attempts,
+    check_base,
+    engine_settings,
+    proposals,
+    replays,
+)
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population, replacement_line
@@ -64,8 +70,8 @@ def plan(config: Config) -> list[str]:
         f"{config.run.steps} steps from seed {config.seed}, into {folder}, a checkpoint every "
         f"{config.run.checkpoint_every}",
         f"a step: {proposals(population)} proposals, at most {attempts(population)} attempts at "
-        f"them; at most {population.batch_size * len(roster)} rows trained on "
-        f"({population.batch_size} a member)",
+        f"them and {replays(population)} at earlier tasks; at most "
+        f"{population.batch_size * len(roster)} rows trained on ({population.batch_size} a member)",
         replacement_line(config.evolution, population.teachers, population.students),
         *(
             f"{name} starts from {source}"

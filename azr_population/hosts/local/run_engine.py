@@ -99,7 +99,7 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         settings,
         longest - written,
         written,
-        rows=attempts(config.population),
+        rows=attempts(config.population) + replays(config.population),
         past=settings.slots - config.population.members,
         ranks=config.engine.workers,
     )
@@ -155,8 +155,14 @@ def proposals(population: PopulationConfig) -> int:
 
 
 def attempts(population: PopulationConfig) -> int:
-    """Rows that a step's students write at most."""
+    """Rows that a step's students write at most at new tasks."""
     return proposals(population) * population.samples_per_task
+
+
+def replays(population: PopulationConfig) -> int:
+    """Rows that they write at tasks of earlier steps."""
+    tasks = population.replay_batch_size * max(1, population.students)
+    return tasks * population.samples_per_task
 
 
 def engine_settings(config: Config) -> EngineSettings:
