@@ -255,7 +255,7 @@ class EvolutionConfig(Section):
     """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours; in local runs also
     validation_eval (held-out tasks that are not reported)."""
     validation_seed: int = Field(default=3011, ge=0)
-    """Seed of the tasks of `validation_eval`, which exclude those of the reported eval."""
+    """Seed of the tasks of `validation_eval`, without those of the reported eval."""
     validation_tasks: int = Field(default=200, ge=1, le=2000)
     """Tasks per type of `validation_eval`, answered once, greedily. With 40 tasks students' scores
     were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from azr_population.config.schema import EvolutionConfig, TaskConfig
+from azr_population.config.schema import EvalConfig, EvolutionConfig, TaskConfig
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.held_out_eval import HeldOutEval, validation_eval
+from azr_population.method.held_out_eval import HeldOutEval, held_out_eval, validation_eval
 
 
 @pytest.fixture
@@ -41,13 +41,23 @@ def test_a_validation_eval_replaces_who_scores_least_whatever_the_ratings(play, 
     assert not 0 <= teacher["victim"] <= 1
 
 
-def test_the_validation_exam_shares_no_program_with_the_reported_one():
+def test_the_validation_eval_shares_no_task_with_the_reported_one():
     evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=6)
     rules = TaskConfig(types=["code_o"])
     every = validation_eval(evolution, rules, None)
     some = validation_eval(evolution, rules, HeldOutEval(every.tasks[2:], 1, 1))
     assert len(every.tasks) == 6 and some.tasks == every.tasks[:2]
     assert validation_eval(EvolutionConfig(), rules, None) is None
+
+
+def test_the_validation_eval_has_all_strata_beside_a_large_reported_one():
+    evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=60)
+    rules = TaskConfig(types=["code_o"])
+    reported = held_out_eval(EvalConfig(tasks_per_type=300), rules)
+    left = validation_eval(evolution, rules, reported).tasks
+    drawn = validation_eval(evolution, rules, None).tasks
+    tail = drawn[20:50]
+    assert len(set(left) & set(tail)) >= 25 and not set(left) & set(reported.tasks)
 
 
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
