@@ -361,12 +361,12 @@ def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
             line[title] = f"{used[key]:.{digits}f}"
         line["seconds/step"] = f"{used['seconds']:.1f}"
         roles = ("teacher", "student") if counts[0] > 1 else ("agent",)
-        rates = dict.fromkeys(_rate(config, role) for config in configs for role in roles)
+        rates = dict.fromkeys(learning_rate(config, role) for config in configs for role in roles)
         lines.append(line | {"learning rates": ", ".join(filter(None, rates)) or "-"})
     return pd.DataFrame(lines)
 
 
-def _rate(config: Mapping[str, Any], role: str) -> str:
+def learning_rate(config: Mapping[str, Any], role: str) -> str:
     """A role's learning rate, or the range from which its members drew theirs; empty if it is not
     recorded."""
     drawn = ((config.get("evolution") or {}).get("hyperparameters") or {}).get("lr") or {}

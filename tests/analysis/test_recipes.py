@@ -22,7 +22,7 @@ from azr_population.analysis.recipe_plan import (
     other_values,
     save_runs,
 )
-from azr_population.analysis.recipe_results import results_of
+from azr_population.analysis.recipe_results import learning_rate, results_of
 from azr_population.analysis.recipes import (
     Arms,
     Recipe,
@@ -358,3 +358,11 @@ def test_a_recipe_of_scripts_plays_them_or_draws_what_there_is(capsys, tmp_path,
     mine = tmp_path / "results" / "fig6_operator_retention"
     assert len(calls) > 1 and all(str(mine) in call for call in calls)
     assert main([*typed, "--from-results"]) == 0 and str(mine) in calls[-1]
+
+
+def test_a_learning_rate_that_members_drew_is_shown_as_its_range():
+    config = {"population": {"student_lr": 1e-3, "teacher_lr": None}}
+    assert learning_rate(config, "student") == "student 0.001"
+    assert learning_rate(config, "teacher") == ""
+    config["evolution"] = {"hyperparameters": {"lr": {"init": [3e-5, 3e-3], "roles": ["student"]}}}
+    assert learning_rate(config, "student") == "student drawn from 3e-05 to 0.003"

@@ -82,6 +82,14 @@ def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(tmp_path, all_the
     assert "actor.use_torch_compile" in text and "population.dry_run" in lines[-1]
 
 
+def test_it_tells_between_which_rates_the_members_are(tmp_path, all_there):
+    drawn = "population.evolution.hyperparameters.lr.init=[1e-6,1e-4]"
+    lines, _ = dry_run(*command(base(tmp_path), drawn))
+    (line,) = (line for line in lines if "AdamW's steps" in line)
+    told = re.search(r"teachers 1.5e-06, students (\S+) to (\S+);", line)
+    assert told and 1e-6 <= float(told[1]) < float(told[2]) <= 1e-4
+
+
 @pytest.mark.parametrize(("sizes", "gib"), [(QWEN_14B, 80), (QWEN_7B, 40), (QWEN_7B, 24)])
 def test_what_cannot_fit_is_refused_with_the_settings_that_mend_it(sizes, gib, tmp_path, all_there):
     memory = f"population.gpu_memory={gib}"
