@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from azr_population.analysis.azr_log import SETTINGS
 from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
-from azr_population.config.effects import INCIDENTAL, touches_only
+from azr_population.config.effects import INCIDENTAL, OPTIONAL, touches_only
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import number
 from azr_population.runs.run_warnings import warnings_of
@@ -22,8 +21,6 @@ GROUPS = {
 }
 """What should be the same in a fair comparison, by how settings begin; the rest is the method."""
 _PLURAL = {"base": "bases", "budget": "budgets", "eval": "evals"}
-_OPTION = re.compile(r"(operators|options|hyperparameters)\b")
-"""Settings that a run has only if they are given."""
 _OF_ONE_RUN = ("seed", "population.seed", "trainer.experiment_name")
 """Settings that differ between the seeds of an arm by design."""
 _LONGEST = 60
@@ -120,7 +117,7 @@ def _value(run: ComparedRun, what: str, key: str) -> str:
     recorded = getattr(run, what)
     if key not in recorded:
         complete = bool(run.versions) if what == "versions" else not _lacks(run, "method")
-        return "-" if complete and (what == "versions" or _OPTION.search(key)) else UNKNOWN
+        return "-" if complete and (what == "versions" or OPTIONAL.search(key)) else UNKNOWN
     shown = "-" if recorded[key] is None else str(recorded[key])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 

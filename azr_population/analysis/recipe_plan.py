@@ -19,7 +19,7 @@ import yaml
 
 from azr_population.analysis.derived import derived
 from azr_population.analysis.recipes import Arms, Recipe, recipes_folder, seed_numbers
-from azr_population.config.effects import REPEATED, flat, touches_only
+from azr_population.config.effects import OPTIONAL, REPEATED, flat, touches_only
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
@@ -150,17 +150,22 @@ class RecipePlan:
     def _of_settings(self, folder: Path) -> Path:
         return folder if self.recipe.settings == "nano" else folder / self.recipe.settings
 
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The overrides of all runs."""
+        return (*(() if self.in_azr else self.arms.local), *self.scale.common)
+
     def _run(self, name: str, seed: int) -> PlannedRun:
         arm, recipe, options = self.arms.find(name), self.recipe, self.options
         place = Path(name, f"seed_{seed}")
         if self.in_azr:
             if arm.azr_overrides is None:
                 raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
-            overrides = (*self.scale.common, *arm.azr_overrides, f"population.seed={seed}")
+            overrides = (*self.common, *arm.azr_overrides, f"population.seed={seed}")
             steps = options.steps or arm.azr_steps or self.scale.steps
             return PlannedRun(name, seed, steps, self.out.absolute() / place, overrides)
         steps = arm.times * (options.steps or recipe.steps or self.scale.steps)
-        overrides = (*self.scale.common, *arm.overrides)
+        overrides = (*self.common, *arm.overrides)
         seconds = arm.seconds * self.scale.slower
         run, committed = (
             PlannedRun(name, seed, steps, path, overrides, seconds)
@@ -232,7 +237,7 @@ def check_saving(plan: RecipePlan) -> None:
 
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
-    that an older run lacks is passed over, unless it says which hyperparameters evolve."""
+    that an older run lacks is passed over."""
     stored, wanted = flat(whole_config(run.directory)), flat(run.config.model_dump())
     for settings in (stored, wanted):
         settings["engine.threads"] = 0
@@ -243,7 +248,7 @@ def other_values(run: PlannedRun) -> str:
         f"{key}={stored.get(key)} instead of {wanted.get(key)}"
         for key in dict.fromkeys([*stored, *wanted])
         if stored.get(key) != wanted.get(key)
-        and ((key in stored and key in wanted) or key.startswith("evolution.hyperparameters."))
+        and ((key in stored and key in wanted) or OPTIONAL.search(key))
         # None and [] are left to the domain or the defaults.
         and not (key.startswith(("task.", "base.")) and wanted[key] in (None, []))
         and not touches_only(key, REPEATED)

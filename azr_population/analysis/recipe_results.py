@@ -41,7 +41,8 @@ from azr_population.analysis.statistics import (
 )
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
-from azr_population.runs.records import ROLES, number, whole_config
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import ROLES, config_of, number
 from azr_population.versions import environment
 
 _READING = (
@@ -346,13 +347,9 @@ def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
     """What a member of each arm had per step: whether the comparison is fair."""
     lines = []
     for arm, of_arm in tables.items():
-        configs = [
-            whole_config(run.directory)
-            for run in runs
-            if run.arm_name == arm and run.path.name in of_arm
-        ]
-        sizes = [config.get("population") or {} for config in configs]
-        counts = [c.get("teachers", 0) + c.get("students", 0) or 1 for c in sizes]
+        played = [run.directory for run in runs if run.arm_name == arm and run.path.name in of_arm]
+        sizes = [config_of(run, "population") or {} for run in played]
+        counts = [size.get("teachers", 0) + size.get("students", 0) or 1 for size in sizes]
         parts = [budget(table, n) for n, table in zip(counts, of_arm.values(), strict=True)]
         used = pd.DataFrame(parts).mean()
         line: dict[str, Any] = {"arm": arm, "members": counts[0]}
@@ -361,19 +358,19 @@ def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
             line[title] = f"{used[key]:.{digits}f}"
         line["seconds/step"] = f"{used['seconds']:.1f}"
         roles = ("teacher", "student") if counts[0] > 1 else ("agent",)
-        rates = dict.fromkeys(learning_rate(config, role) for config in configs for role in roles)
+        rates = dict.fromkeys(learning_rate(run, role) for run in played for role in roles)
         lines.append(line | {"learning rates": ", ".join(filter(None, rates)) or "-"})
     return pd.DataFrame(lines)
 
 
-def learning_rate(config: Mapping[str, Any], role: str) -> str:
+def learning_rate(run: RunDirectory, role: str) -> str:
     """A role's learning rate, or the range from which its members drew theirs; empty if it is not
     recorded."""
-    drawn = ((config.get("evolution") or {}).get("hyperparameters") or {}).get("lr") or {}
+    drawn = config_of(run, "evolution", "hyperparameters", "lr") or {}
     if role in drawn.get("roles", ()):
         low, high = drawn["init"]
         return f"{role} drawn from {low:g} to {high:g}"
-    rate = number((config.get("population") or {}).get(f"{role}_lr"))
+    rate = number(config_of(run, "population", f"{role}_lr"))
     return "" if rate is None else f"{role} {rate:g}"
 
 
@@ -414,7 +411,7 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
         "bases": {name: weights for name, weights in bases.items() if weights},
         "commits": dict(_commits(plan.runs)),
         "seeds": list(plan.seeds),
-        "common": list(plan.scale.common),
+        "common": list(plan.common),
         "arms": {
             name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
             for name, arm in arms.items()

@@ -71,6 +71,8 @@ class Scale(_Strict):
 class Arms(_Strict):
     """`arms.yaml`."""
 
+    local: tuple[str, ...] = ()
+    """Overrides of all local runs, before those of their scale."""
     scales: dict[str, Scale]
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
 

@@ -1,5 +1,6 @@
 """What each key affects, and the keys in which two configurations differ."""
 
+import re
 from collections.abc import Collection
 from functools import cache
 from typing import Any
@@ -15,6 +16,9 @@ REPEATED = frozenset({"duration", "performance", "none"})
 """Keys with these effects may differ between runs of one experiment."""
 INCIDENTAL = frozenset({"performance", "none"})
 """Keys with these effects are left out of comparisons."""
+
+OPTIONAL = re.compile(r"(operators|options|hyperparameters)\b")
+"""Matches keys that a run has only if they are given: one that lacks them goes without."""
 
 
 def touches_only(key: str, allowed: Collection[str]) -> bool:

@@ -225,8 +225,6 @@ class Warn(Callback):
         if self._watch is None:
             self._watch = Watch(suggested_fix(self.run))
             # A resumed run has some records; what they warn of was printed.
-            for line in self.run.metrics():
-                list(self._watch.read(line))
-            list(self._watch.read_evals(self.run.evals()))
-        warnings = [*self._watch.read(records.metrics), *self._watch.read_evals(records.evals)]
+            self._watch.read(self.run.metrics(), self.run.evals())
+        warnings = self._watch.read([records.metrics], records.evals)
         records.notes += [warning.text for warning in warnings]

@@ -270,8 +270,9 @@ class Population:
             )
         for member in roster:  # a fork may let other hyperparameters evolve
             drawn = self.roster[member.name].hyperparameters
-            member.hyperparameters = {**drawn, **member.hyperparameters}
-            member.hyperparameters = {name: member.hyperparameters[name] for name in drawn}
+            member.hyperparameters = {
+                name: member.hyperparameters.get(name, value) for name, value in drawn.items()
+            }
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])

@@ -35,7 +35,7 @@ class RunWarning(NamedTuple):
 
 def warnings_of(run: RunDirectory) -> list[RunWarning]:
     """The warnings of a run, as far as it is recorded."""
-    return find_warnings(lines_of(run), run.evals(), suggested_fix(run))
+    return Watch(suggested_fix(run)).read(lines_of(run), run.evals())
 
 
 def suggested_fix(run: RunDirectory) -> str:
@@ -47,23 +47,12 @@ def suggested_fix(run: RunDirectory) -> str:
     return "population.replay_fraction=0.5 lets students keep what they learned"
 
 
-def find_warnings(
-    lines: Iterable[Record], evals: Iterable[Record] = (), fix: str = ""
-) -> list[RunWarning]:
-    """The warnings of these records, by step.
-
-    Args:
-        lines: of `metrics.jsonl`, ascending.
-        evals: lines of `evals.jsonl`, ascending.
-        fix: the setting that is named first; see `suggested_fix`.
-    """
-    watch = Watch(fix)
-    return sorted([*(w for line in lines for w in watch.read(line)), *watch.read_evals(evals)])
-
-
 class Watch:
     """Reads records as they come. Each kind of warning is given once for each individual: a child
-    is judged by its own records, not by those of the member that it replaced."""
+    is judged by its own records, not by those of the member that it replaced.
+
+    `fix` is the setting that warnings name first; see `suggested_fix`.
+    """
 
     def __init__(self, fix: str = "") -> None:
         self.fix = fix
@@ -71,9 +60,15 @@ class Watch:
         self._best: dict[tuple[str, Any], Sequence[float]] = {}
         self._given: set[tuple[str, Any, str]] = set()
 
-    def read(self, line: Record) -> Iterator[RunWarning]:
-        """The warnings that begin with this line of `metrics.jsonl`. Committed results have no
-        members, so there the role is judged."""
+    def read(self, lines: Iterable[Record], evals: Iterable[Record] = ()) -> list[RunWarning]:
+        """The warnings that begin with these lines of `metrics.jsonl` and `evals.jsonl`, both
+        ascending, by step."""
+        of_proposals = (warning for line in lines for warning in self._read_metrics(line))
+        return sorted([*of_proposals, *self._read_evals(evals)])
+
+    def _read_metrics(self, line: Record) -> Iterator[RunWarning]:
+        """A line of `metrics.jsonl`. Committed results have no members, so there the role is
+        judged."""
         for key in line:
             member, _, metric = key.partition("/")
             if metric not in _OF_PROPOSALS or role_of(member) in ("", "student"):
@@ -91,9 +86,9 @@ class Watch:
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 yield RunWarning(step, member, kind, text)
 
-    def read_evals(self, rows: Iterable[Record]) -> Iterator[RunWarning]:
-        """Those that begin with these lines of `evals.jsonl`: an eval is worse than the student's
-        best one by more than `FORGETS` standard errors of the difference over tasks."""
+    def _read_evals(self, rows: Iterable[Record]) -> Iterator[RunWarning]:
+        """Lines of `evals.jsonl`: an eval is worse than the student's best one by more than
+        `FORGETS` standard errors of the difference over tasks."""
         for row in rows:
             member, generation, step = str(row.get("member")), row.get("generation"), row["step"]
             scores = [score for score in row.get("greedy") or () if score is not None]
@@ -116,9 +111,9 @@ class Watch:
                 yield RunWarning(step, member, "forgets", "; ".join(filter(None, [text, self.fix])))
 
     def _is_new(self, member: str, generation: Any, kind: str) -> bool:
-        known = (member, generation, kind) in self._given
+        before = len(self._given)
         self._given.add((member, generation, kind))
-        return not known
+        return len(self._given) > before
 
 
 def _runaway(member: str, rate: float, fix: str) -> str | None:

@@ -39,6 +39,7 @@ from azr_population.config.load import load_config, to_yaml
 from azr_population.config.schema import HyperparameterConfig
 from azr_population.errors import UserError
 from azr_population.hosts.azr.settings import read_settings
+from azr_population.runs import RunDirectory
 
 ARMS = Arms.model_validate(
     {
@@ -360,9 +361,12 @@ def test_a_recipe_of_scripts_plays_them_or_draws_what_there_is(capsys, tmp_path,
     assert main([*typed, "--from-results"]) == 0 and str(mine) in calls[-1]
 
 
-def test_a_learning_rate_that_members_drew_is_shown_as_its_range():
-    config = {"population": {"student_lr": 1e-3, "teacher_lr": None}}
-    assert learning_rate(config, "student") == "student 0.001"
-    assert learning_rate(config, "teacher") == ""
-    config["evolution"] = {"hyperparameters": {"lr": {"init": [3e-5, 3e-3], "roles": ["student"]}}}
-    assert learning_rate(config, "student") == "student drawn from 3e-05 to 0.003"
+def test_a_learning_rate_that_members_drew_is_shown_as_its_range(tmp_path):
+    config = "population: {student_lr: 0.001, teacher_lr: null}\n"
+    drawn = "evolution: {hyperparameters: {lr: {init: [3.0e-5, 3.0e-3], roles: [student]}}}\n"
+    plain, evolving = RunDirectory(tmp_path / "plain"), RunDirectory(tmp_path / "evolving")
+    plain.create(config, {})
+    evolving.create(config + drawn, {})
+    assert learning_rate(plain, "student") == "student 0.001"
+    assert learning_rate(plain, "teacher") == ""
+    assert learning_rate(evolving, "student") == "student drawn from 3e-05 to 0.003"

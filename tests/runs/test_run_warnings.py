@@ -12,7 +12,7 @@ from azr_population.method.record import StepRecords
 from azr_population.referee import Reason
 from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import MEANINGS, meaning
-from azr_population.runs.run_warnings import find_warnings, warnings_of
+from azr_population.runs.run_warnings import Watch, warnings_of
 
 
 def lines(metric, values, member="teacher_0"):
@@ -47,7 +47,7 @@ def evals(*scores, member="student_0"):
     ],
 )
 def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
-    found = [line[:3] for line in find_warnings(records)]
+    found = [line[:3] for line in Watch().read(records)]
     assert found == ([expected] if expected else [])
 
 
@@ -56,7 +56,7 @@ def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
     [((40, 60, 50, 30), 40), ((40, 60, 58, 70), None), ((60, 50), None), ((30,), None)],
 )
 def test_a_student_forgets_when_its_eval_falls_by_more_than_noise(scores, step):
-    found = find_warnings([], evals(*scores))
+    found = Watch().read([], evals(*scores))
     assert [line[:3] for line in found] == ([(step, "student_0", "forgets")] if step else [])
 
 
@@ -65,12 +65,12 @@ def test_a_child_is_judged_by_its_own_records():
     rows = [{**row, "generation": 0} for row in parent] + [
         {**row, "generation": 1, "step": row["step"] + 20} for row in child
     ]
-    assert [line[:3] for line in find_warnings([], rows)] == [(40, "student_0", "forgets")]
+    assert [line[:3] for line in Watch().read([], rows)] == [(40, "student_0", "forgets")]
     metrics = [
         {**row, "teacher_0/generation": row["step"] // 30}
         for row in lines("solve_rate", [0.02] * 29 + [0.5] * 29 + [0.02] * 40)
     ]
-    found = [line[:3] for line in find_warnings(metrics)]
+    found = [line[:3] for line in Watch().read(metrics)]
     assert found == [(20, "teacher_0", "runaway"), (79, "teacher_0", "runaway")]
 
 

@@ -83,8 +83,8 @@ class Store:
         if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
             fork = self.directory.environment().get("fork", {}).get("step", 0)
             lines = self.directory.metrics()
-            own = (line for line in lines if fork < line["step"] < self.play.step)
-            before = [line["eval/best"] for line in own if line.get("eval/best") is not None]
+            since = (line for line in lines if fork < line["step"] < self.play.step)
+            before = [line["eval/best"] for line in since if line.get("eval/best") is not None]
             self.folders.keep_best(scores, max(before, default=None))
 
     def load(self, checkpoint: Checkpoint) -> None:
