@@ -1,8 +1,8 @@
 """Training of all of a base's weights on packed documents: pre-training and SFT share this loop.
 
-float32 weights under bfloat16 autocast, AdamW, a learning rate with a short warm-up that falls to
-zero when the minutes or tokens are used up. One process trains on a CPU, another one makes the
-documents.
+float32 weights, matrix products in bfloat16 where the CPU is fast at them, AdamW, a learning rate
+with a short warm-up that falls to zero when the minutes or tokens are used up. One process trains
+on a CPU, another one makes the documents.
 """
 
 import copy
@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from azr_population.engines.base_model import write_sample
+from azr_population.engines.base_model import fast_cpu_dtype, write_sample
 from azr_population.pages.console.heartbeat import stop_requests
 
 T = TypeVar("T")
@@ -115,11 +115,12 @@ def _batch(packed: list[list[Document]], length: int) -> Batch:
 def model_loss(model: Any, batch: Batch) -> Tensor:
     """The weighted mean cross-entropy of the tokens with a weight, in nats."""
     allowed = batch.may_attend
-    bias = torch.zeros(allowed.shape, dtype=torch.bfloat16)
-    bias.masked_fill_(~allowed, torch.finfo(torch.bfloat16).min)
+    dtype = fast_cpu_dtype()
+    bias = torch.zeros(allowed.shape, dtype=dtype)
+    bias.masked_fill_(~allowed, torch.finfo(dtype).min)
     shares = batch.weights[:, 1:]
     trained = shares > 0
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
         hidden = model.base_model(
             input_ids=batch.ids,
             position_ids=batch.positions,

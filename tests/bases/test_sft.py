@@ -11,9 +11,12 @@ from refusals import refused, refuses
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from azr_population.bases import sft, sft_trainer
+from azr_population.bases.demonstrations import draw_documents
 from azr_population.bases.sft import SftSettings, warm_up
+from azr_population.bases.sft_trainer import pack
 from azr_population.cli import main
 from azr_population.domains.code.formats import base_format
+from azr_population.domains.known import find_domain
 
 pytestmark = pytest.mark.integration
 
@@ -92,6 +95,17 @@ def test_the_loss_falls_and_the_folder_loads(drawn_here, model, tokenizer, tmp_p
     assert not torch.equal(loaded.get_input_embeddings().weight.float(), before)
     assert AutoTokenizer.from_pretrained(tmp_path).decode([2]) == "<|im_end|>"
     assert base_format(tmp_path, None) == "short"
+
+
+def test_both_dtypes_give_the_same_loss(model, tokenizer, monkeypatch):
+    domain = find_domain("code")
+    documents = draw_documents(tokenizer, domain, domain.format("short"), 1, 0)
+    batch = next(pack(documents, 2, 1024))
+    losses = []
+    for dtype in (torch.float32, torch.bfloat16):
+        monkeypatch.setattr(sft_trainer, "fast_cpu_dtype", lambda dtype=dtype: dtype)
+        losses.append(sft_trainer.model_loss(model, batch).item())
+    assert losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] != losses[1]
 
 
 def test_the_same_tokens_give_the_same_base(drawn_here, tokenizer, tmp_path, base_folder):

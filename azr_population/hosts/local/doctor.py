@@ -17,13 +17,17 @@ def doctor() -> int:
     """Prints the table; 0 when a local run works here, 1 when it does not."""
     import torch
 
+    from azr_population.engines.base_model import fast_cpu_dtype
+
     azr, gpu = azr_home(), torch.cuda.is_available()
+    fast = gpu or fast_cpu_dtype() == torch.bfloat16
     threads = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
     layers = {layer.name: layer for layer in confinement()}
     packages = ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm")
     rows = [
         ("python", platform.python_version(), platform.platform()),
         ("torch", torch.__version__, torch.cuda.get_device_name(0) if gpu else "no GPU"),
+        ("bfloat16", "fast" if fast else "slow", "" if fast else "on the CPU use base.dtype=float32"),
         ("threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"),
         *((package, installed(package) or "not installed", "") for package in packages),
         ("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME"),
