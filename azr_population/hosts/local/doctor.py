@@ -27,7 +27,7 @@ def doctor() -> int:
     rows = [
         ("python", platform.python_version(), platform.platform()),
         ("torch", torch.__version__, torch.cuda.get_device_name(0) if gpu else "no GPU"),
-        ("bfloat16", "fast" if fast else "slow", "" if fast else "on the CPU use base.dtype=float32"),
+        ("bfloat16", "fast" if fast else "slow", "" if fast else "use base.dtype=float32"),
         ("threads", threads, f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"),
         *((package, installed(package) or "not installed", "") for package in packages),
         ("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME"),
