@@ -86,7 +86,7 @@ def programs(seed: int, levels: tuple[int, ...], n: int, held_out: bool) -> list
 
 
 def gate(folder: Path, seed: int, steps: int, n: int, learning_rate: float | None) -> None:
-    """Prints the greedy score at each level every 50 steps, on `n` tasks of each."""
+    """Prints the greedy score at each level before and after, on `n` held-out tasks of each."""
     config = load_config(
         ["population=1t1s", "base=nano", f"base.path={folder}", "task=code_o", f"seed={seed}"]
     )
@@ -99,7 +99,7 @@ def gate(folder: Path, seed: int, steps: int, n: int, learning_rate: float | Non
         budget = config.population
         rate = learning_rate or budget.student_lr
         for step in range(steps + 1):
-            if step % 50 == 0:
+            if step in (0, steps):
                 scores = [
                     sum(solved_shares(context, tasks, student.slot, 0.0, 1, 1)) / n
                     for tasks in held_out
