@@ -85,7 +85,7 @@ def programs(seed: int, levels: tuple[int, ...], n: int, held_out: bool) -> list
     ]
 
 
-def gate(folder: Path, seed: int, steps: int, n: int, learning_rate: float | None) -> None:
+def gate(folder: Path, seed: int, steps: int, n: int) -> None:
     """Prints the greedy score at each level before and after, on `n` held-out tasks of each."""
     config = load_config(
         ["population=1t1s", "base=nano", f"base.path={folder}", "task=code_o", f"seed={seed}"]
@@ -94,21 +94,22 @@ def gate(folder: Path, seed: int, steps: int, n: int, learning_rate: float | Non
     began = time.process_time()
     held_out = programs(8888, LEVELS, n, held_out=True)
     with StepContext.open(config, open_engine(config)) as context:
-        game = SelfPlay(config, context, [])
-        (student,) = game.population.roster.students
+        (student,) = SelfPlay(config, context, []).population.roster.students
         budget = config.population
-        rate = learning_rate or budget.student_lr
         for step in range(steps + 1):
             if step in (0, steps):
                 scores = [
                     sum(solved_shares(context, tasks, student.slot, 0.0, 1, 1)) / n
                     for tasks in held_out
                 ]
-                print(json.dumps({"seed": seed, "lr": rate, "step": step, "levels": scores}))
+                print(json.dumps({"seed": seed, "step": step, "levels": scores}))
+            if step == steps:
+                break
             drawn = programs(seed * 1000 + step, (2, 3, 4), budget.batch_size // 3, held_out=False)
             tasks = [task for of_level in drawn for task in of_level]
             rows = right_answers(context.engine, context.format, tasks, student.slot)
-            context.engine.update({student.slot: rows}, {student.slot: Hyperparameters(rate)})
+            hyperparameters = {student.slot: Hyperparameters(budget.student_lr)}
+            context.engine.update({student.slot: rows}, hyperparameters)
     print(f"{(time.process_time() - began) / 60:.1f} core-minutes")
 
 
@@ -124,10 +125,9 @@ if __name__ == "__main__":
     two.add_argument("--seed", type=int, default=71)
     two.add_argument("--steps", type=int, default=200)
     two.add_argument("--tasks", type=int, default=400, help="of each level")
-    two.add_argument("--lr", type=float, help="default: the student's of base=nano")
     args = parser.parse_args()
     if args.command == "build":
         torch.set_num_threads(1)
         build(args.folder, args.tokens, args.seed)
     else:
-        gate(args.folder, args.seed, args.steps, args.tasks, args.lr)
+        gate(args.folder, args.seed, args.steps, args.tasks)
