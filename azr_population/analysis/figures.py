@@ -132,7 +132,7 @@ def _times(table: pd.DataFrame) -> Lines:
 
 
 def _hyperparameters(table: pd.DataFrame) -> list[Markup]:
-    """Where they evolve: each member's over time."""
+    """Where members differ: each one's over time."""
     titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
     figures = []
     for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
@@ -143,7 +143,7 @@ def _hyperparameters(table: pd.DataFrame) -> list[Markup]:
             stride = math.ceil(rows["step"].nunique() / POINTS)
             rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
             chart = charts.scatter(rows[["step", "series", "member", "value"]])
-            figures.append(embed(chart, title, "of each member; they evolve"))
+            figures.append(embed(chart, title, "of each member, in its update"))
     return figures
 
 

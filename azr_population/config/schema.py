@@ -145,8 +145,8 @@ class MembersConfig(Section):
     init_from: InitFromConfig = Field(default_factory=InitFromConfig)
     teacher_target_solve_rate: list[float] | None = None
     """[low, high]: scales a teacher's learning rate by the solve rate of its valid tasks over its
-    last 10 steps: 1 in the middle of the interval, 0 at its ends and outside; ours. Empty: the
-    rate is constant."""
+    last 10 steps: 1 from the middle of the interval on, 0 at its lower end and below; ours. Empty:
+    the rate is constant."""
 
     @field_validator("teacher_target_solve_rate")
     @classmethod

@@ -26,7 +26,7 @@ from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders, steps
 from azr_population.runs.records import mean, role_of
-from azr_population.runs.run_warnings import Watch, suggested_fix
+from azr_population.runs.run_warnings import Watch, missing_fixes
 from azr_population.weights.lowrank import mean_cosine
 from azr_population.weights.peft_folder import load_adapter
 
@@ -136,9 +136,9 @@ class MeasureFitness(Callback):
         self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         self._reliability = None
-        if not population.evolution.should_evolve(population.step):
-            return
         students = population.roster.students
+        if len(students) < 2 or not population.evolution.should_evolve(population.step):
+            return
         scores = [self.validation.greedy(self.context, student) for student in students]
         for student, task_scores in zip(students, scores, strict=True):
             student.skill = mean(task_scores)
@@ -151,7 +151,9 @@ class MeasureFitness(Callback):
         if self._reliability is None:
             return
         records.metrics["evolution/fitness_reliability"] = self._reliability
-        if self._reliability <= 0:
+        names = {student.name for student in population.roster.students}
+        replaced = any(birth["child"] in names for birth in records.lineage)
+        if replaced and self._reliability <= 0:
             records.notes.append(
                 "the students' measured skill differs by no more than noise "
                 f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
@@ -223,7 +225,7 @@ class Warn(Callback):
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
-            self._watch = Watch(suggested_fix(self.run))
+            self._watch = Watch(missing_fixes(self.run))
             # A resumed run has some records; what they warn of was printed.
             self._watch.read(self.run.metrics(), self.run.evals())
         warnings = self._watch.read([records.metrics], records.evals)

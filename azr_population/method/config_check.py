@@ -42,11 +42,18 @@ def check_population(
         raise UserError(f"evolution: {error}", key="evolution.options") from error
 
 
-def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
-    """A note if at every replacement all members but one are protected newborns, so that fitness
-    has no choice; otherwise None. `smallest` is the size of the smaller sub-population."""
+def evolution_note(evolution: EvolutionConfig, smallest: int) -> str | None:
+    """A note if hyperparameters cannot evolve, or if at every replacement all members but one are
+    protected newborns, so that fitness has no choice; otherwise None. `smallest` is the size of
+    the smaller sub-population."""
+    if not evolution.interval or smallest < 2:
+        names = ", ".join(evolution.hyperparameters or ())
+        drawn = (
+            f"evolution.hyperparameters: nobody is replaced, so members keep the {names} they draw"
+        )
+        return drawn if names else None
     lifetimes = evolution.interval * smallest
-    if not evolution.interval or smallest < 2 or lifetimes > evolution.grace_period:
+    if lifetimes > evolution.grace_period:
         return None
     return (
         f"evolution.grace_period={evolution.grace_period} leaves no choice of a victim: "
@@ -60,7 +67,7 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
     smallest = min(teachers, students)
     if not evolution.interval or smallest < 2:
         return "nobody is replaced"
-    if note := all_protected_note(evolution, smallest):
+    if note := evolution_note(evolution, smallest):
         return note
     counts = {"teachers": teachers, "students": students}
     replaced = " and ".join(

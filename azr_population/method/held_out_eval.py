@@ -26,6 +26,7 @@ from azr_population.domains.format import read_answer
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
+from azr_population.errors import UserError
 from azr_population.method.members import Member
 from azr_population.method.phases import StepContext
 from azr_population.method.replacement import VALIDATION
@@ -238,7 +239,13 @@ def validation_eval(
     domain, seed = find_domain(tasks.domain), evolution.validation_seed
     drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
     others = set(tasks_of(reported))
-    return HeldOutEval([task for task in drawn if task not in others], 1, seed)
+    if left := [task for task in drawn if task not in others]:
+        return HeldOutEval(left, 1, seed)
+    raise UserError(
+        f"evolution.validation_seed={seed} draws no tasks but those of the reported eval; give "
+        "another than eval.seed",
+        key="evolution.validation_seed",
+    )
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -36,12 +36,15 @@ WINDOW = 10
 
 
 def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
-    """The factor of a teacher's learning rate by its mean solve rate: 1 in the middle of
-    [low, high], falling linearly to 0 at the ends, 0 outside; 1 without any solve rate yet."""
+    """The factor of a teacher's learning rate by its mean solve rate: 1 from the middle of
+    [low, high] on, falling linearly to 0 at `low`; 1 without any solve rate yet.
+
+    Rewards lead away from tasks that everybody solves, so a teacher of easy tasks has to learn.
+    """
     if not solve_rates:
         return 1.0
     rate = sum(solve_rates) / len(solve_rates)
-    return max(0.0, min(rate - low, high - rate)) / ((high - low) / 2)
+    return min(1.0, max(0.0, rate - low) / ((high - low) / 2))
 
 
 def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]:

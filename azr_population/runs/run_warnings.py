@@ -22,6 +22,11 @@ also the luckiest: of runs in which no skill changes, 2 would warn in nine of te
 hundred (30 independent evals)."""
 
 
+REPLAY = "population.replay_fraction=0.5 lets students keep what they learned"
+TARGET = "population.teacher_target_solve_rate=[0.25,0.75] slows the teacher down"
+FRONTIER = "population.teacher_reward=frontier pays for tasks that some attempts solve"
+
+
 class RunWarning(NamedTuple):
     """One problem of one member, with the settings that helped."""
 
@@ -35,27 +40,28 @@ class RunWarning(NamedTuple):
 
 def warnings_of(run: RunDirectory) -> list[RunWarning]:
     """The warnings of a run, as far as it is recorded."""
-    return Watch(suggested_fix(run)).read(lines_of(run), run.evals())
+    return Watch(missing_fixes(run)).read(lines_of(run), run.evals())
 
 
-def suggested_fix(run: RunDirectory) -> str:
-    """The setting that helped most in recipes/line6_choice: replay. Empty if the run has it;
-    AZR's solver always does."""
-    inside_azr = config_of(run, "azr") is not None
-    if inside_azr or config_of(run, "population", "replay_fraction"):
-        return ""
-    return "population.replay_fraction=0.5 lets students keep what they learned"
+def missing_fixes(run: RunDirectory) -> list[str]:
+    """What helped in recipes/line6_choice and the run does not have, what helped most first. AZR's
+    solver always replays."""
+    replays = config_of(run, "azr") is not None or config_of(run, "population", "replay_fraction")
+    target = config_of(run, "population", "teacher_target_solve_rate")
+    frontier = config_of(run, "population", "teacher_reward") == "frontier"
+    had = {REPLAY: replays, TARGET: target, FRONTIER: frontier}
+    return [fix for fix in had if not had[fix]]
 
 
 class Watch:
     """Reads records as they come. Each kind of warning is given once for each individual: a child
     is judged by its own records, not by those of the member that it replaced.
 
-    `fix` is the setting that warnings name first; see `suggested_fix`.
+    Warnings name the settings of `fixes` that fit; see `missing_fixes`.
     """
 
-    def __init__(self, fix: str = "") -> None:
-        self.fix = fix
+    def __init__(self, fixes: Sequence[str] = ()) -> None:
+        self.fixes = fixes
         self._recent: dict[tuple[str, Any, str], list[float]] = {}
         self._best: dict[tuple[str, Any], Sequence[float]] = {}
         self._given: set[tuple[str, Any, str]] = set()
@@ -81,7 +87,9 @@ class Watch:
             window.append(value)
             del window[:-STEPS]
             kind, text_of = _OF_PROPOSALS[metric]
-            text = text_of(member, sum(window) / STEPS, self.fix) if len(window) == STEPS else None
+            text = (
+                text_of(member, sum(window) / STEPS, self.fixes) if len(window) == STEPS else None
+            )
             if text and self._is_new(member, generation, kind):
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 yield RunWarning(step, member, kind, text)
@@ -108,7 +116,8 @@ class Watch:
                     f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step},"
                     f" {most:.0%} at its best (members/best keeps the run's best student)"
                 )
-                yield RunWarning(step, member, "forgets", "; ".join(filter(None, [text, self.fix])))
+                text = "; ".join([text, *(fix for fix in self.fixes if fix == REPLAY)])
+                yield RunWarning(step, member, "forgets", text)
 
     def _is_new(self, member: str, generation: Any, kind: str) -> bool:
         before = len(self._given)
@@ -116,22 +125,20 @@ class Watch:
         return len(self._given) > before
 
 
-def _runaway(member: str, rate: float, fix: str) -> str | None:
+def _runaway(member: str, rate: float, fixes: Sequence[str]) -> str | None:
     if LOW <= rate <= HIGH:
         return None
     below = rate < LOW
-    ways = [fix] if fix else []
-    if role_of(member) == "teacher":
-        ways.append("population.teacher_target_solve_rate=[0.25,0.75] slows the teacher down")
-    ways.append("population.teacher_reward=frontier pays for tasks that some attempts solve")
-    return (
+    text = (
         f"{member} has run away: its valid tasks are too {'hard' if below else 'easy'}, {rate:.0%} "
-        f"of attempts solve them ({'below' if below else 'above'} {LOW if below else HIGH:.0%}); "
-        + ", ".join(ways)
+        f"of attempts solve them ({'below' if below else 'above'} {LOW if below else HIGH:.0%})"
     )
+    slows = below and role_of(member) == "teacher"
+    ways = ", ".join(fix for fix in fixes if fix != TARGET or slows)
+    return f"{text}; {ways}" if ways else text
 
 
-def _copies(member: str, unique: float, fix: str) -> str | None:
+def _copies(member: str, unique: float, fixes: Sequence[str]) -> str | None:
     if unique >= UNIQUE:
         return None
     return (

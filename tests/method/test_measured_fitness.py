@@ -1,6 +1,7 @@
 """Fitness that is measured before members are replaced."""
 
 import pytest
+from refusals import refuses
 
 from azr_population.config.schema import EvalConfig, EvolutionConfig, TaskConfig
 from azr_population.domains.code.task_types import Task, TaskType
@@ -48,6 +49,8 @@ def test_the_validation_eval_shares_no_task_with_the_reported_one():
     some = validation_eval(evolution, rules, HeldOutEval(every.tasks[2:], 1, 1))
     assert len(every.tasks) == 6 and some.tasks == every.tasks[:2]
     assert validation_eval(EvolutionConfig(), rules, None) is None
+    with refuses("evolution.validation_seed"):
+        validation_eval(evolution, rules, every)
 
 
 def test_the_validation_eval_has_all_strata_beside_a_large_reported_one():

@@ -133,7 +133,7 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example():
 
 @pytest.mark.parametrize(
     ("solve_rates", "factor"),
-    [([], 1.0), ([0.5], 1.0), ([0.2, 0.4], 0.2), ([0.75], 0.0), ([0.02], 0.0), ([0.625], 0.5)],
+    [([], 1.0), ([0.5], 1.0), ([0.2, 0.4], 0.2), ([0.25], 0.0), ([0.02], 0.0), ([0.98], 1.0)],
 )
 def test_a_teachers_rate_follows_the_solve_rate_of_its_tasks(solve_rates, factor):
     assert rate_factor(solve_rates, 0.25, 0.75) == pytest.approx(factor)

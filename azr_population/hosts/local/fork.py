@@ -21,6 +21,8 @@ _SHAPES = (
     "base.lora",
     "base.dtype",
     "base.prompt_format",
+    "task.domain",
+    "task.buffer_size",
 )
 """Keys, or beginnings of keys, in which a fork cannot differ."""
 

@@ -36,7 +36,7 @@ from azr_population.method.callbacks import (
     Warn,
 )
 from azr_population.method.completion_log import CompletionLog
-from azr_population.method.config_check import all_protected_note
+from azr_population.method.config_check import evolution_note
 from azr_population.method.held_out_eval import (
     HeldOutEval,
     held_out_eval,
@@ -110,13 +110,21 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     directory = RunDirectory(path)
     directory.refuse_results_only()
     config = config_from_file(directory.config_file, overrides)
-    for key, before, after in differences(config_from_file(directory.config_file), config):
+    stored = config_from_file(directory.config_file)
+    for key, before, after in differences(stored, config):
         raise UserError(
             f"{key}={after} differs from the run's own {key}={before}; leave it out, or start a "
             "new run in another run.dir",
             key=key,
         )
     trust(config, outside=directory.path)
+    if bool(config.eval.every) != bool(stored.eval.every):
+        raise UserError(
+            f"eval.every={config.eval.every} differs from the run's own {stored.eval.every}: a run "
+            "refuses the programs of its eval from its first step to its last, or never; leave it "
+            "out, or start a new run",
+            key="eval.every",
+        )
     if config.run.steps < (done := last_step(directory.checkpoints)):
         raise UserError(
             f"run.steps={config.run.steps} is less than the {done} steps that {path} has done; "
@@ -209,7 +217,7 @@ def _play(store: Store, view: View) -> int:
     name = play.config.population.name
     show_start(view, directory, name, steps, play.step, play.population.roster.to_json())
     smallest = min(play.config.population.teachers, play.config.population.students)
-    if note := all_protected_note(play.config.evolution, smallest):
+    if note := evolution_note(play.config.evolution, smallest):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []

@@ -37,13 +37,20 @@ class Store:
         play.population.load_founders(context.engine.read, context.engine.write)
         for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
             play.population.buffer.add(task, generator)
-        self._drop_held_out()
+        self._drop_unwanted()
         self.save()
         self.take_snapshot()
 
     def fork(self, parent: Parent) -> None:
         """Sets the state before the first step of a fork: its parent's, with the records so far."""
         self._put_in_place(parent.checkpoint, parent.directory)
+        population = self.play.population
+        if (
+            population.evolution.config.fitness
+            != parent.checkpoint.plain["config"]["evolution.fitness"]
+        ):
+            for child in population.evolution.children:
+                child.victim_fitness = None  # in another unit than the child's will be
         self.directory.copy_records(parent.directory, parent.checkpoint.step)
         self.save()
         self.take_snapshot()
@@ -112,12 +119,16 @@ class Store:
                 f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to "
                 "continue from the one before"
             ) from error
-        self._drop_held_out()
+        self._drop_unwanted()
 
-    def _drop_held_out(self) -> None:
-        """Seed tasks, and tasks of a run with another eval, may be programs of this run's eval."""
-        held_out = self.play.held_out
-        self.play.population.buffer.remove(lambda task: held_out.is_copy(task.program))
+    def _drop_unwanted(self) -> None:
+        """Seed tasks and a parent's tasks may be programs of this run's eval, or of a type that
+        this run has not."""
+        play = self.play
+        types = play.context.domain.wanted(play.config.task.types)
+        play.population.buffer.remove(
+            lambda task: task.type not in types or play.held_out.is_copy(task.program)
+        )
 
 
 def _unsound(node: Any, path: str = "") -> str | None:

@@ -84,6 +84,31 @@ def test_a_fork_with_another_eval_forgets_the_programs_of_that_eval(
         assert (checkpoint.plain["buffer"]["tasks"] == []) is empty
 
 
+def test_a_fork_with_fewer_task_types_forgets_the_tasks_of_the_others(finished, tmp_path):
+    path = tmp_path / "other"
+    typed = ["run.steps=3", "task.types=[code_o]"]
+    assert train(path, f"run.init_from={finished}@2", *typed) == 0
+    parent, fork = (
+        {task["type"] for task in load_checkpoint(at / "checkpoints", 2).plain["buffer"]["tasks"]}
+        for at in (finished, path)
+    )
+    assert fork == {"code_o"} < parent
+
+
+def test_a_fork_with_another_fitness_does_not_compare_it_with_the_parents(finished, tmp_path):
+    path = tmp_path / "other"
+    typed = ["run.steps=3", "evolution.fitness=mean_reward"]
+    assert train(path, f"run.init_from={finished}@2", *typed) == 0
+    parent, fork = (
+        [
+            child["victim_fitness"]
+            for child in load_checkpoint(at / "checkpoints", 2).plain["credit"]
+        ]
+        for at in (finished, path)
+    )
+    assert None not in parent and fork == [None] * len(parent) != []
+
+
 def test_a_fork_keeps_its_own_best_member(tmp_path):
     run, kept = RunDirectory(tmp_path / "fork"), []
     run.create("seed: 1\n", {"fork": {"run": "parent", "step": 5}})
@@ -130,6 +155,7 @@ def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
         (["run.init_from={finished}@4", "run.steps=4"], "run.steps=4"),
         (["run.init_from={finished}@2", "population=1t1s"], "population.teachers=1"),
         (["run.init_from={finished}@2", "base.lora.rank=4"], "base.lora.rank=4"),
+        (["run.init_from={finished}@2", "task.buffer_size=9"], "task.buffer_size=9"),
     ],
 )
 def test_a_fork_that_cannot_be_is_told(finished, tmp_path, capsys, typed, value):

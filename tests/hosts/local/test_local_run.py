@@ -64,6 +64,11 @@ def test_a_run_leaves_everything_that_the_design_promises(finished):
     assert [step for step, _ in steps(finished / "checkpoints")] == [2, 4]
 
 
+@pytest.mark.parametrize("every", [1, 1000])
+def test_a_run_without_an_eval_cannot_have_one_later(finished, capsys, every):
+    assert f"eval.every={every}" in refused(capsys, "resume", str(finished), f"eval.every={every}")
+
+
 def test_another_seed_gives_another_run(finished, tmp_path):
     assert train(tmp_path / "other", "run.steps=1", "seed=4") == 0
     assert records(tmp_path / "other")[3] != records(finished)[3]
