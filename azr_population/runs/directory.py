@@ -158,11 +158,18 @@ class RunDirectory:
             if _truncate(older, last_step):
                 os.replace(older, path)
 
-    def copy_records(self, other: RunDirectory, last_step: int) -> None:
-        """Copies another run's records up to `last_step`, in place of its own."""
-        for source in (path for record in RECORDS for path in other._files(record)):
+    def copy_records(self, other: RunDirectory, last_step: int, evals: bool = True) -> None:
+        """Copies another run's records up to `last_step`, in place of its own; without `evals`,
+        those of its eval are left out."""
+        whole = RECORDS if evals else [r for r in RECORDS if r not in ("metrics", "evals")]
+        for source in (path for record in whole for path in other._files(record)):
             if source.exists():
                 write_atomically(self.path / source.name, read_text(source))
+        if not evals:
+            lines = other.metrics()
+            self.append(
+                "metrics", ({k: line[k] for k in line if "eval/" not in k} for line in lines)
+            )
         self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:

@@ -78,10 +78,25 @@ def test_a_fork_with_another_eval_forgets_the_programs_of_that_eval(
 ):
     monkeypatch.setattr(HeldOut, "is_copy", lambda self, program: True)
     path = tmp_path / "other"
-    assert train(path, f"run.init_from={finished}@2", "run.steps=3", "eval.seed=5") == 0
+    typed = ["run.steps=3", "eval.seed=5"]
+    assert train(path, f"run.init_from={finished}@2", *typed) == 0
     for folder, empty in ((finished, False), (path, True)):
         checkpoint = load_checkpoint(folder / "checkpoints", 2)
         assert (checkpoint.plain["buffer"]["tasks"] == []) is empty
+
+
+def test_a_fork_with_another_eval_has_no_scores_of_its_parents(tmp_path):
+    small = ["population=1t1s", "task=code_o", "eval.every=1", "eval.tasks_per_type=3"]
+    parent = tmp_path / "parent"
+    assert train(parent, *small, "run.steps=1") == 0
+    for name, seed, expected in (("same", 1121, {1, 2}), ("other", 5, {2})):
+        fork = RunDirectory(tmp_path / name)
+        typed = [f"run.init_from={parent}@1", f"eval.seed={seed}", "run.steps=2"]
+        assert train(fork.path, *small, *typed) == 0
+        assert {row["step"] for row in fork.evals()} == expected
+        first, second = fork.metrics()
+        assert ("eval/greedy" in first) == (1 in expected) and "eval/greedy" in second
+        assert "student/solve_rate" in first
 
 
 def test_a_fork_with_fewer_task_types_forgets_the_tasks_of_the_others(finished, tmp_path):
