@@ -166,10 +166,8 @@ class RunDirectory:
             if source.exists():
                 write_atomically(self.path / source.name, read_text(source))
         if not evals:
-            lines = other.metrics()
-            self.append(
-                "metrics", ({k: line[k] for k in line if "eval/" not in k} for line in lines)
-            )
+            lines = ({k: line[k] for k in line if "eval/" not in k} for line in other.metrics())
+            self.append("metrics", lines)
         self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
