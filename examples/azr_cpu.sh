@@ -4,7 +4,7 @@
 #   bash scripts/azr_pins.sh ENV && export PATH=$PWD/ENV/bin:$PATH AZR_HOME=~/Absolute-Zero-Reasoner
 #   azr-population base smollm2 --out warm
 #   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/warm_up.py warm azr_base 15
-#   BASE=azr_base PLAY="bash $PWD/examples/azr_cpu.sh" STEPS=5 ARMS="stock single 2t2s" bash examples/azr_ab.sh
+#   BASE=$PWD/azr_base PLAY="bash $PWD/examples/azr_cpu.sh" STEPS=5 ARMS="stock single 2t2s" bash examples/azr_ab.sh
 #
 # The base is SmolLM2-135M, warmed up on AZR's own prompts.
 set -euo pipefail

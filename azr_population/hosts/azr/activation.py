@@ -4,6 +4,7 @@ Hydra calls it in the driver, before AZR's main function, because the `populatio
 """
 
 import sys
+import traceback
 from typing import Any, NoReturn
 
 from hydra.core.utils import JobReturn, JobStatus
@@ -21,13 +22,16 @@ class ActivatePopulation(Callback):
         """Hydra's hook.
 
         Hydra turns exceptions of callbacks into warnings and would go on with stock AZR, so every
-        failure ends the process here, with exit code 1 and one line.
+        failure ends the process here, with exit code 1 and one line; a fault of ours also with its
+        traceback.
         """
         try:
             activate(config)
+        except UserError as error:
+            stop(str(error))
         except Exception as error:
-            expected = isinstance(error, UserError)
-            stop(str(error) if expected else f"{type(error).__name__}: {error}")
+            traceback.print_exc()
+            stop(f"{type(error).__name__}: {error}")
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """As `on_run_start`; a sweep would share one `__main__` among its runs."""

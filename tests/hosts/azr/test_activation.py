@@ -9,7 +9,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from refusals import refuses
 
-from azr_population.hosts.azr import checks
+from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
@@ -155,6 +155,14 @@ def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
     message = capsys.readouterr().err
     assert caught.value.code == 1
     assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
+
+
+def test_a_fault_of_ours_ends_the_process_with_its_traceback(host, capsys, monkeypatch):
+    monkeypatch.setattr(activation, "activate", lambda config: 1 / 0)
+    with pytest.raises(SystemExit):
+        ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
+    message = capsys.readouterr().err
+    assert message.startswith("Traceback") and "azr-population: ZeroDivisionError" in message
 
 
 def test_seed_files_must_hold_a_students_rows(host, tmp_path):
