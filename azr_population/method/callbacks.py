@@ -151,8 +151,7 @@ class MeasureFitness(Callback):
         if self._reliability is None:
             return
         records.metrics["evolution/fitness_reliability"] = self._reliability
-        names = {student.name for student in population.roster.students}
-        replaced = any(birth["child"] in names for birth in records.lineage)
+        replaced = any(role_of(birth["child"]) == "student" for birth in records.lineage)
         if replaced and self._reliability <= 0:
             records.notes.append(
                 "the students' measured skill differs by no more than noise "

@@ -27,11 +27,11 @@ def check_population(
     FITNESS.find(evolution.fitness)
     REPLACEMENT.find(evolution.replacement)
     SELECTION.find(evolution.selection)
-    weights, smallest = evolution.operators, min(members.teachers, members.students)
+    weights = evolution.operators
+    smallest = _smallest_replaced(evolution, members.teachers, members.students)
     for name in weights:
         get_operator(name)
-    # The member of a sub-population of one is never replaced.
-    if evolution.interval == 0 or smallest < 2:
+    if not smallest:
         weights = dict.fromkeys(weights, 0.0)
     else:
         replaced = max(1, number_replaced(evolution, smallest))
@@ -42,18 +42,25 @@ def check_population(
         raise UserError(f"evolution: {error}", key="evolution.options") from error
 
 
-def evolution_note(evolution: EvolutionConfig, smallest: int) -> str | None:
-    """A note if hyperparameters cannot evolve, or if at every replacement all members but one are
-    protected newborns, so that fitness has no choice; otherwise None. `smallest` is the size of
-    the smaller sub-population."""
-    if not evolution.interval or smallest < 2:
-        names = ", ".join(evolution.hyperparameters or ())
-        drawn = (
-            f"evolution.hyperparameters: nobody is replaced, so members keep the {names} they draw"
-        )
-        return drawn if names else None
+def _smallest_replaced(evolution: EvolutionConfig, *sizes: int) -> int:
+    """The size of the smallest sub-population in which members are replaced, which takes two; 0 if
+    there is none."""
+    return min((size for size in sizes if size > 1 and evolution.interval), default=0)
+
+
+def evolution_note(evolution: EvolutionConfig, teachers: int, students: int) -> str | None:
+    """A note if hyperparameters cannot evolve, or if at every replacement all members but one of a
+    sub-population are protected newborns, so that fitness has no choice; otherwise None."""
+    of_role = {"teacher": teachers, "student": students}
+    for name, config in (evolution.hyperparameters or {}).items():
+        if not _smallest_replaced(evolution, *(of_role[role] for role in config.roles)):
+            return (
+                f"evolution.hyperparameters.{name}: members keep the {name} they draw, because "
+                f"no {' or '.join(config.roles)} is replaced"
+            )
+    smallest = _smallest_replaced(evolution, teachers, students)
     lifetimes = evolution.interval * smallest
-    if lifetimes > evolution.grace_period:
+    if not smallest or lifetimes > evolution.grace_period:
         return None
     return (
         f"evolution.grace_period={evolution.grace_period} leaves no choice of a victim: "
@@ -64,14 +71,13 @@ def evolution_note(evolution: EvolutionConfig, smallest: int) -> str | None:
 
 def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -> str:
     """A sentence: when members are replaced, and how many."""
-    smallest = min(teachers, students)
-    if not evolution.interval or smallest < 2:
+    if not _smallest_replaced(evolution, teachers, students):
         return "nobody is replaced"
-    if note := evolution_note(evolution, smallest):
+    if note := evolution_note(evolution, teachers, students):
         return note
     counts = {"teachers": teachers, "students": students}
     replaced = " and ".join(
-        f"{number_replaced(evolution, n)} of {n} {role}" for role, n in counts.items()
+        f"{number_replaced(evolution, n)} of {n} {role}" for role, n in counts.items() if n > 1
     )
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
     return f"every {evolution.interval} steps {replaced} replaced, by {len(mix)} operators"

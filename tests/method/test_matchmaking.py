@@ -13,7 +13,7 @@ from refusals import refuses
 from azr_population.config.load import load_config
 from azr_population.config.schema import MatchmakingConfig
 from azr_population.method import matchmaking
-from azr_population.method.config_check import evolution_note
+from azr_population.method.config_check import evolution_note, replacement_line
 from azr_population.method.matchmaking import (
     WEIGHTINGS,
     Match,
@@ -183,7 +183,7 @@ def test_a_weighting_sees_members_and_their_matches_so_far():
 )
 def test_a_run_without_a_choice_of_victims_is_told(interval, ready, members, said):
     overrides = [f"evolution.interval={interval}", f"evolution.grace_period={ready}"]
-    line = evolution_note(load_config(overrides).evolution, members)
+    line = evolution_note(load_config(overrides).evolution, members, members)
     assert (line is None) == (said is None)
     assert said is None or (said in line and f"evolution.grace_period={ready}" in line)
 
@@ -191,11 +191,23 @@ def test_a_run_without_a_choice_of_victims_is_told(interval, ready, members, sai
 @pytest.mark.parametrize(("interval", "members"), [(0, 4), (5, 1)])
 def test_hyperparameters_of_a_run_that_replaces_nobody_do_not_evolve(interval, members):
     overrides = ["evolution=pbt_hyper", f"evolution.interval={interval}"]
-    line = evolution_note(load_config(overrides).evolution, members)
+    line = evolution_note(load_config(overrides).evolution, members, members)
     assert "evolution.hyperparameters" in line and "keep the lr they draw" in line
 
 
 @pytest.mark.parametrize("arm", ["2t2s", "4t4s", "8t8s"])
 def test_the_arms_have_a_choice(arm):
     config = load_config([f"population={arm}"])
-    assert evolution_note(config.evolution, config.population.teachers) is None
+    population = config.population
+    assert evolution_note(config.evolution, population.teachers, population.students) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "role", "keeps"),
+    [((1, 6), "student", False), ((6, 1), "student", True), ((6, 1), "teacher", False)],
+)
+def test_only_members_whose_role_is_replaced_have_hyperparameters_that_evolve(sizes, role, keeps):
+    overrides = ["evolution=pbt_hyper", f"evolution.hyperparameters.lr.roles=[{role}]"]
+    evolution = load_config(overrides).evolution
+    assert bool(evolution_note(evolution, *sizes)) == keeps
+    assert "nobody" not in replacement_line(evolution, *sizes)

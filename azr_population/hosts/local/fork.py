@@ -15,7 +15,7 @@ from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, load_checkpoint
 
-_SHAPES = (
+_FIXED = (
     "population.teachers",
     "population.students",
     "base.lora",
@@ -28,10 +28,12 @@ _SHAPES = (
 
 
 class Parent(NamedTuple):
-    """The run that a fork continues from, its checkpoint, and a line about what differs."""
+    """The run that a fork continues from, its checkpoint, the keys that differ, and a line about
+    them."""
 
     directory: RunDirectory
     checkpoint: Checkpoint
+    changed: frozenset[str]
     note: str
 
     def record(self) -> dict[str, dict[str, str | int]]:
@@ -62,7 +64,7 @@ def parent_of(config: Config, base: str) -> Parent | None:
             key="run.steps",
         )
     for key, theirs, ours in changed:
-        if key.startswith(_SHAPES):
+        if key.startswith(_FIXED):
             raise UserError(
                 f"{key}={ours} does not fit run.init_from={typed}, which has {key}={theirs}",
                 key=key,
@@ -72,4 +74,4 @@ def parent_of(config: Config, base: str) -> Parent | None:
         f"{key}={ours} ({theirs} there)" for key, theirs, ours in changed if key != "run.init_from"
     ]
     note = f"forked from {typed}; {', '.join(settings) or 'no setting differs'}"
-    return Parent(parent, checkpoint, note)
+    return Parent(parent, checkpoint, frozenset(key for key, _, _ in changed), note)

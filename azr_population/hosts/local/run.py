@@ -214,10 +214,10 @@ def _play(store: Store, view: View) -> int:
     Returns the exit code: 0, or 128 + the signal."""
     play, directory, steps = store.play, store.directory, store.play.config.run.steps
     loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
-    name = play.config.population.name
-    show_start(view, directory, name, steps, play.step, play.population.roster.to_json())
-    smallest = min(play.config.population.teachers, play.config.population.students)
-    if note := evolution_note(play.config.evolution, smallest):
+    population = play.config.population
+    roster = play.population.roster.to_json()
+    show_start(view, directory, population.name, steps, play.step, roster)
+    if note := evolution_note(play.config.evolution, population.teachers, population.students):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []

@@ -45,12 +45,10 @@ class Store:
         """Sets the state before the first step of a fork: its parent's, with the records so far.
         An eval of other tasks starts anew, because scores on two lists cannot be compared."""
         self._put_in_place(parent.checkpoint, parent.directory)
-        before, now = parent.checkpoint.plain["config"], replay_settings(self.play.config)
-        changed = {key for key, value in now.items() if before.get(key) != value}
-        if "evolution.fitness" in changed:
+        if "evolution.fitness" in parent.changed:
             for child in self.play.population.evolution.children:
                 child.victim_fitness = None  # in another unit than the child's will be
-        same_eval = changed.isdisjoint(("eval.seed", "eval.tasks_per_type", "task.types"))
+        same_eval = parent.changed.isdisjoint(("eval.seed", "eval.tasks_per_type", "task.types"))
         self.directory.copy_records(parent.directory, parent.checkpoint.step, same_eval)
         self.save()
         self.take_snapshot()

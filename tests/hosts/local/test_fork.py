@@ -78,8 +78,7 @@ def test_a_fork_with_another_eval_forgets_the_programs_of_that_eval(
 ):
     monkeypatch.setattr(HeldOut, "is_copy", lambda self, program: True)
     path = tmp_path / "other"
-    typed = ["run.steps=3", "eval.seed=5"]
-    assert train(path, f"run.init_from={finished}@2", *typed) == 0
+    assert train(path, f"run.init_from={finished}@2", "run.steps=3", "eval.seed=5") == 0
     for folder, empty in ((finished, False), (path, True)):
         checkpoint = load_checkpoint(folder / "checkpoints", 2)
         assert (checkpoint.plain["buffer"]["tasks"] == []) is empty
