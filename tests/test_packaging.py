@@ -86,7 +86,7 @@ def test_wheel_and_source_distribution_hold_what_is_tracked(download, wheel, tmp
             assert f"azr_population/{path}" in held
         if path.startswith("recipes/") and "/results/" not in path and not path.endswith(".md"):
             assert f"azr_population/{path}" in held
-    assert not [path for path in held if path.startswith(("tests", "benchmarks", "recipes"))]
+    assert not [path for path in held if path.startswith(("tests", "perf", "recipes"))]
 
 
 def test_an_installed_wheel_draws_and_trains(wheel, tmp_path):

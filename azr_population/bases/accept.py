@@ -100,7 +100,7 @@ def validate(
     code = 1 if missed(figures, targets) else 0
     if format != "nano" or skip_training_check:
         return code
-    from azr_population.measuring.training_check import print_training_check, training_check
+    from azr_population.eval.training_check import print_training_check, training_check
 
     # The settings were chosen on other seeds, which the card names.
     seeds = range(seed + 1, seed + 1 + check_seeds)

@@ -44,7 +44,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
     Intervals are 95% over tasks: they hold for these members and other tasks of the kind, not for
     another run.
     """
-    from azr_population.measuring.stored_eval import evaluate_stored, print_table, write_results
+    from azr_population.eval.stored_eval import evaluate_stored, print_table, write_results
 
     if out and out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
@@ -102,7 +102,7 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
       azr-population benchmark runs/mine --benchmarks mbpp_plus --samples 16
     """
     try:
-        from azr_population.evals.benchmark_run import (
+        from azr_population.benchmark.benchmark_run import (
             BenchmarkSettings,
             list_benchmarks,
             run_benchmarks,
@@ -169,7 +169,7 @@ def crossplay(**options: Any) -> None:
       azr-population crossplay runs/mine --every 25 --tasks 96
       azr-population crossplay runs/a runs/b --out both.json
     """
-    from azr_population.measuring.crossplay import crossplay
+    from azr_population.eval.crossplay import crossplay
 
     crossplay(**options)
 

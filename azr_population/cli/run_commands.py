@@ -215,7 +215,7 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
       azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
     """
     from azr_population.engines.engine import Sampling
-    from azr_population.measuring.player import open_player, print_records, task_type
+    from azr_population.eval.player import open_player, print_records, task_type
 
     prompt, propose, solve = (options[name] for name in ("prompt", "propose", "solve"))
     only_one(prompt=prompt, propose=propose, solve=solve)

@@ -1,5 +1,5 @@
 """Estimates the seconds of a step's phases on GPUs: operations over their speed, bytes over
-bandwidth. The dry run and `benchmarks/scale.py` call `step_seconds`. No GPU has been timed.
+bandwidth. The dry run and `perf/scale.py` call `step_seconds`. No GPU has been timed.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from azr_population.analysis.inputs import benchmark_figures
+from azr_population.benchmark.benchmarks import BENCHMARKS
 from azr_population.errors import UserError, first_line
-from azr_population.evals.benchmarks import BENCHMARKS
 from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory

@@ -1,0 +1,236 @@
+"""`azr-population benchmark`: targets x benchmarks by Inspect, then the table."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from inspect_ai import eval_set
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, get_model
+
+from azr_population.benchmark import table
+from azr_population.benchmark.benchmarks import BENCHMARKS, find_benchmarks, locate, read_benchmark
+from azr_population.benchmark.problem import NO_ANSWER
+from azr_population.benchmark.targets import BASE, EvalTarget, find_targets
+from azr_population.benchmark.tasks import TASKS
+from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.registry import trust
+from azr_population.runs import RunDirectory
+
+
+@dataclass(frozen=True)
+class BenchmarkSettings:
+    """The options of `azr-population benchmark`."""
+
+    benchmarks: str = "all"
+    """Names and areas, comma-separated; `all` is the paper's ten."""
+    data: str = ""
+    """Folder of the benchmarks' files."""
+    members: str = "all"
+    samples: int = 1
+    temperature: float | None = None
+    """Default 0 (greedy) with one sample, 0.8 with several."""
+    max_tokens: int | None = None
+    limit: int | None = None
+    """First problems of each benchmark."""
+    seed: int = 1
+    base: Path | None = None
+    rollout: str = "torch"
+    dtype: str = "float32"
+    device: str = "cpu"
+    batch_size: int = 64
+    logs: Path | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """Inspect's options of generation. Raises UserError where they contradict each other."""
+        temperature = self.temperature
+        if temperature is None:
+            temperature = 0.0 if self.samples == 1 else 0.8
+        if temperature == 0 and self.samples > 1:
+            raise UserError(
+                f"samples={self.samples} at temperature 0 are all the same; give --temperature",
+                key="temperature",
+            )
+        options: dict[str, Any] = {"temperature": temperature}
+        if temperature:
+            options |= {"seed": self.seed, "top_p": 0.95}
+        return options if self.max_tokens is None else {**options, "max_tokens": self.max_tokens}
+
+
+def run_benchmarks(
+    names: Sequence[str], settings: BenchmarkSettings, out: Path | None = None
+) -> pd.DataFrame:
+    """Asks the targets of these names (see `find_targets`), prints the table, writes it to `out`,
+    and returns the figures (see `table.figures`).
+
+    What is in the logs is not asked again: after Ctrl-C the same command goes on.
+
+    Raises UserError: nothing to ask, data that are missing, a grader that does not judge right, a
+    model that cannot be asked.
+    """
+    if out and out.suffix not in table.FORMATS:
+        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}", key="out")
+    if not names:
+        raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
+    trust(settings.rollout)
+    benchmarks = [benchmark.name for benchmark in find_benchmarks(settings.benchmarks)]
+    parts: list[pd.DataFrame] = []
+    bases: dict[str, pd.DataFrame] = {}
+    for name in names:
+        label, folder = _place(Path(name))
+        targets = _chosen(find_targets(name, settings.base), settings.members)
+        # Runs share their base: it is asked once.
+        base = targets[0].weights
+        asked = [target for target in targets if not (target.name == BASE and base in bases)]
+        models = {target.name: _model(target, settings) for target in asked}
+        log_folder = (settings.logs or folder) / "logs"
+        logs = _ask(list(models.values()), benchmarks, settings, log_folder)
+        titles = {str(model): title for title, model in models.items()}
+        samples = table.read_samples(logs, titles).assign(label=label)
+        if base in bases:
+            samples = pd.concat([bases[base].assign(label=label), samples])
+        else:
+            bases[base] = samples[samples["model"] == BASE]
+        parts.append(samples)
+        _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
+        _print_notes(samples, log_folder)
+    figures = table.figures(pd.concat(parts))
+    print(table.table(figures).reset_index().to_markdown(index=False))
+    if out:
+        table.write(figures, out)
+        print(f"wrote {out}")
+    return figures
+
+
+def _place(path: Path) -> tuple[str, Path]:
+    """What a target is called in the table, and the folder of its figures and logs."""
+    parts = path.resolve().parts
+    label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
+    is_run = RunDirectory(path).exists
+    return label, path / "evaluation" if is_run else Path("evaluations") / label
+
+
+def _chosen(targets: Sequence[EvalTarget], members: str) -> list[EvalTarget]:
+    """The base and these members, of which the single agent counts as teacher and as student.
+    Raises UserError: there are none."""
+    other_role = {"teachers": "student_", "students": "teacher_"}.get(members, "-")
+    chosen = [target for target in targets if not target.name.startswith(other_role)]
+    if len(chosen) == 1 < len(targets):
+        names = ", ".join(target.name for target in targets)
+        raise UserError(f"--members={members}: there are none, only {names}", key="members")
+    return chosen
+
+
+def _model(target: EvalTarget, settings: BenchmarkSettings) -> Model:
+    return get_model(
+        f"azrpop/{target.folder or target.base}",
+        dtype=settings.dtype,
+        device=settings.device,
+        rollout=settings.rollout,
+        batch_size=settings.batch_size,
+        base=str(settings.base or ""),
+        weights=target.weights,
+    )
+
+
+def _ask(
+    models: Sequence[Model], benchmarks: Sequence[str], settings: BenchmarkSettings, folder: Path
+) -> list[EvalLog]:
+    """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
+    tasks = []
+    for name in benchmarks:
+        for model in models:
+            task = TASKS[name](data=settings.data)
+            task.model = model
+            tasks.append(task)
+    if not tasks:
+        return []
+    done, logs = eval_set(
+        tasks,
+        log_dir=str(folder),
+        log_dir_allow_dirty=True,
+        retry_attempts=0,
+        retry_immediate=False,
+        continue_on_fail=True,
+        limit=settings.limit,
+        epochs=settings.samples,
+        max_tasks=len(tasks),
+        max_connections=1024,
+        **settings.sampling(),
+    )
+    failed = [log for log in logs if log.status != "success"]
+    way_on = f"Finished samples are in {folder}; the same command continues"
+    # Inspect catches Ctrl-C, and then returns fewer logs and says that all is done.
+    if len(logs) < len(tasks) or any(log.status == "cancelled" for log in failed):
+        print(way_on)
+        raise KeyboardInterrupt
+    if failed or not done:
+        why = "; ".join(
+            f"{log.eval.model}, {log.eval.task}: "
+            + (log.error.message.splitlines()[0] if log.error else log.status)
+            for log in failed
+        )
+        raise UserError(f"{why}. {way_on}")
+    return logs
+
+
+def _write_figures(
+    path: Path, figures: pd.DataFrame, benchmarks: Sequence[str], settings: BenchmarkSettings
+) -> None:
+    """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
+    ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
+    lines = []
+    for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
+        cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
+        lines.append({"model": model, "role": role, "k": int(k), "cells": cells})
+    about = [
+        {
+            "name": name,
+            "title": BENCHMARKS[name].title,
+            "data": read_benchmark(name, settings.data).identity,
+            "prompt": BENCHMARKS[name].prompt,
+            "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
+            "limit": settings.limit,
+        }
+        for name in benchmarks
+    ]
+    content = {
+        "benchmarks": about,
+        "samples": settings.samples,
+        "temperature": settings.sampling()["temperature"],
+        "lines": lines,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(content, indent=1) + "\n")
+
+
+def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
+    """Prints how many completions had no answer or were cut off."""
+    for name, group in samples.groupby("benchmark", sort=False):
+        for column, value, what in (
+            ("reason", NO_ANSWER, "have no answer in the right form"),
+            ("stop_reason", "max_tokens", "were cut off at the limit of tokens"),
+            ("stop_reason", "model_length", "do not fit the model's context"),
+        ):
+            if count := (group[column] == value).sum():
+                print(f"{BENCHMARKS[str(name)].title}: {count} of {len(group)} {what}")
+    print(f"every sample: inspect view --log-dir {logs}")
+
+
+def list_benchmarks(settings: BenchmarkSettings) -> None:
+    """Prints the benchmarks, which data are present, and where to get the rest."""
+    extra = ",extra" if settings.benchmarks == "all" else ""
+    rows = []
+    for benchmark in find_benchmarks(settings.benchmarks + extra):
+        row = {"benchmark": benchmark.name, "area": benchmark.area, "prompt": benchmark.prompt}
+        if locate(benchmark, settings.data):
+            read = read_benchmark(benchmark.name, settings.data)
+            rows.append(row | {"problems": len(read.problems), "data": read.identity})
+        else:
+            missing = f"missing: {benchmark.files[0]}, from {benchmark.source}"
+            rows.append(row | {"problems": 0, "data": missing})
+    print(pd.DataFrame(rows).to_markdown(index=False))

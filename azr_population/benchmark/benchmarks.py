@@ -1,0 +1,240 @@
+"""The benchmarks: their files, and a problem from each row. Nothing is downloaded."""
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from azr_population.benchmark.contests import livecodebench_problem
+from azr_population.benchmark.domain_problem import DomainProblem
+from azr_population.benchmark.functions import evalplus_problem
+from azr_population.benchmark.mathematics import MathProblem, last_boxed
+from azr_population.benchmark.problem import Problem
+from azr_population.domains.puzzles.grammar import puzzle_task
+from azr_population.errors import UserError
+from azr_population.files import read_json
+
+AREAS = {"code": "code", "math": "mathematics"}
+"""The areas that figures are averaged over; `extra` is in none of them."""
+_IN_AZR = ("evaluation/math_eval/eval/data", "evaluation/code_eval/data")
+Row = dict[str, Any]
+"""A line of a benchmark's file; `_id` is made from its number, `_path` and `_offset` (in bytes) say
+where it begins."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark, before its data are read."""
+
+    name: str
+    title: str
+    area: str
+    files: tuple[str, ...]
+    """Glob patterns within the data folder; the first that matches counts."""
+    problem: Callable[[Row], Problem]
+    prompt: str
+    """Name of the prompt, as published figures call it."""
+    source: str
+    """Where to get the file."""
+    digest: str = ""
+    """SHA-256 (evalplus: MD5) of the known release."""
+    release: str = "AZR a82124e"
+    max_tokens: int = 4096
+    hub: str = ""
+    """Its data set on the Hugging Face Hub."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A benchmark's problems, and which file they are."""
+
+    problems: list[Problem]
+    identity: str
+    """The release, or `unknown file`, with the beginning of the file's hash."""
+
+
+def find_benchmarks(names: str) -> list[Benchmark]:
+    """The benchmarks in a comma-separated list of names and areas; `all` is code and math. Raises
+    UserError for an unknown name."""
+    chosen: dict[str, Benchmark] = {}
+    for name in map(str.strip, names.split(",")):
+        areas = tuple(AREAS) if name == "all" else (name,)
+        matches = {b.name: b for b in BENCHMARKS.values() if b.area in areas or b.name == name}
+        if not matches:
+            choices = ", ".join(["all", *AREAS, *BENCHMARKS])
+            raise UserError(f"benchmarks={name} is unknown; choose from {choices}")
+        chosen |= matches
+    return list(chosen.values())
+
+
+def locate(benchmark: Benchmark, folder: str = "") -> list[Path]:
+    """The files of a benchmark, in reading order, in the folder or the AZR checkout at `AZR_HOME`;
+    empty if there are none."""
+    azr = os.environ.get("AZR_HOME")
+    folders = [folder] if folder else []
+    folders += [str(Path(azr) / place) for place in _IN_AZR] if azr else []
+    for place in folders:
+        for pattern in benchmark.files:
+            if files := sorted(Path(place).glob(pattern)):
+                return files
+    return []
+
+
+@lru_cache(maxsize=16)
+def read_benchmark(name: str, folder: str = "") -> Data:
+    """A benchmark's problems. Raises UserError where the file is missing (with its source) or
+    damaged (with the line)."""
+    benchmark = BENCHMARKS[name]
+    paths = locate(benchmark, folder)
+    if not paths:
+        raise UserError(
+            f"{name}: no {' or '.join(benchmark.files)} in data={folder}; get it from "
+            f"{benchmark.source}"
+        )
+    problems = [problem for path in paths for problem in _problems(benchmark, path)]
+    if not problems:
+        raise UserError(f"{paths[0]} holds no problem")
+    repeated = len(problems) - len({problem.id for problem in problems})
+    if repeated:
+        raise UserError(f"{paths[0]}: {repeated} problems have the id of another one")
+    digest = hashlib.new("md5" if len(benchmark.digest) == 32 else "sha256")
+    for path in paths:
+        with _open(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    release = benchmark.release if digest.hexdigest() == benchmark.digest else "unknown file"
+    return Data(problems, f"{release} ({digest.hexdigest()[:12]})")
+
+
+def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
+    offset = number = 0
+    try:
+        for number, line in enumerate(_lines(path), 1):
+            if line.strip():
+                place = {"_id": f"{benchmark.name}/{number - 1}", "_path": path, "_offset": offset}
+                yield benchmark.problem({**json.loads(line), **place})
+            offset += len(line)
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        what = f"not a row of {benchmark.title}"
+        raise UserError(f"{path}, line {number}: {what}: {error!r}") from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The rows of a file of lines, or of one JSON list."""
+    if path.suffix == ".json":
+        yield from (json.dumps(row).encode() for row in read_json(path))
+    else:
+        with _open(path) as file:
+            yield from file
+
+
+def _open(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _math(gold: Callable[[Row], str], question: str = "problem") -> Callable[[Row], MathProblem]:
+    return lambda row: MathProblem(row["_id"], row[question], gold(row))
+
+
+def _answer(row: Row) -> str:
+    """A gold answer that may be stored as a number: 27.0 is the answer 27."""
+    value = row["answer"]
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _boxed(row: Row) -> str:
+    gold = last_boxed(row["solution"])
+    if not gold:
+        raise ValueError("no boxed answer in its solution")
+    return gold
+
+
+def _puzzle(row: Row) -> DomainProblem:
+    """With the import that annotations of `sat` need; the file leaves it out."""
+    sat = str(row["sat"])
+    header = "from typing import List\n\n\n" if "List" in sat else ""
+    return DomainProblem(row["name"], "puzzles", puzzle_task(header + sat), needs_end=False)
+
+
+def _in_azr(
+    name: str, title: str, problem: Callable[[Row], Problem], digest: str, hub: str,
+    folder: str = "", max_tokens: int = 4096,
+) -> Benchmark:  # fmt: skip
+    files = (f"{folder or name}/test.jsonl", f"{name}/test.jsonl", f"{name}.jsonl")
+    source = "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, evaluation/math_eval/eval/data"
+    return Benchmark(
+        name, title, "math", files, problem, "azr_boxed", source, digest,
+        max_tokens=max_tokens, hub=hub,
+    )  # fmt: skip
+
+
+_ALL = (
+    Benchmark(
+        "humaneval_plus", "HumanEval+", "code",
+        ("humaneval_plus/HumanEvalPlus*.jsonl*", "HumanEvalPlus*.jsonl*"),
+        partial(evalplus_problem, "humaneval"), "evalplus",
+        "https://github.com/evalplus/humanevalplus_release/releases (v0.1.10)",
+        "fe585eb4df8c88d844eeb463ea4d0302", "v0.1.10", 768, "evalplus/humanevalplus",
+    ),
+    Benchmark(
+        "mbpp_plus", "MBPP+", "code", ("mbpp_plus/MbppPlus*.jsonl*", "MbppPlus*.jsonl*"),
+        partial(evalplus_problem, "mbpp"), "evalplus",
+        "https://github.com/evalplus/mbppplus_release/releases (v0.2.0)",
+        "ee43ecabebf20deef4bb776a405ac5b1", "v0.2.0", 768, "evalplus/mbppplus",
+    ),
+    Benchmark(
+        "livecodebench", "LiveCodeBench", "code",
+        ("livecodebench/*.jsonl", "code_generation_lite/*.jsonl"), livecodebench_problem,
+        "livecodebench_azr", "https://huggingface.co/datasets/livecodebench/code_generation_lite",
+        hub="livecodebench/code_generation_lite",
+    ),
+    _in_azr(
+        "aime24", "AIME 24", _math(_answer),
+        "af2b8bd2aa911b6333ad0df32f3ca05c7ae8ed10f1731f4372c8ae26990bf7ac", "math-ai/aime24",
+    ),
+    _in_azr(
+        "aime25", "AIME 25", _math(_answer),
+        "20c1ca392758d96bd1e28af15d9f30df5660257927cacc9eac7301c29f677d1a", "math-ai/aime25",
+    ),
+    _in_azr(
+        "amc23", "AMC 23", _math(_answer, "question"),
+        "43707e1ca784602d8479de24ee8ce36609dbebc46dd152b0b12a46611aa898a4", "math-ai/amc23",
+    ),
+    _in_azr(
+        "math500", "MATH-500", _math(_answer),
+        "35dc41080a3680858b27fa7e0533d2d547825316fc5dafe5d316f4ccc5a06132",
+        "HuggingFaceH4/MATH-500",
+    ),
+    _in_azr(
+        "minerva", "Minerva", _math(_boxed),
+        "0e656b430d3a0a1dab6aa853f453ba3805e28e2cabe4fc72486a897cc09d8ba2",
+        "math-ai/minervamath", "minerva_math",
+    ),
+    _in_azr(
+        "gsm8k", "GSM8K", _math(lambda row: row["answer"].split("####")[1].strip(), "question"),
+        "9f098df7ff4522078d6ccec27a5c38a454790fdb51131bedfaa0e490070d5394", "openai/gsm8k",
+        max_tokens=1024,
+    ),
+    _in_azr(
+        "olympiadbench", "OlympiadBench",
+        _math(lambda row: row["final_answer"][0].strip("$"), "question"),
+        "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416", "Hothan/OlympiadBench",
+    ),
+    Benchmark(
+        "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),
+        _puzzle, "puzzle",
+        "https://github.com/microsoft/PythonProgrammingPuzzles, puzzles/puzzles.json",
+        max_tokens=2048,
+    ),
+)  # fmt: skip
+BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
+"""By name. The first ten are the paper's Table 1."""

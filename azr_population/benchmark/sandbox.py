@@ -1,0 +1,138 @@
+"""Runs programs in the referee's sandbox for benchmarks, and reads what comes out as text.
+
+The text was written by the solution's side of the wall, so it is compared as text, or read as a
+literal, and never evaluated.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from azr_population.benchmark import sandboxed
+from azr_population.benchmark.problem import NO_ANSWER, WRONG
+from azr_population.referee import Reason, Referee, RefereeSettings
+from azr_population.referee.jobs import CallOutcome
+from azr_population.referee.limits import MODULES
+from azr_population.referee.sandbox import literal
+from azr_population.referee.sandbox.wire import SCRIPT, Call, SandboxWork
+
+_MORE = (
+    "ast", "atexit", "builtins", "codecs", "copyreg", "csv", "errno", "functools", "gc", "glob",
+    "hashlib", "hmac", "inspect", "io", "ipaddress", "linecache", "locale", "logging", "marshal",
+    "os", "os.path", "pathlib", "pickle", "platform", "pprint", "reprlib", "sched", "shlex",
+    "signal", "stat", "stringprep", "sys", "tempfile", "threading", "time", "timeit", "tokenize",
+    "traceback", "unittest", "urllib.parse", "uuid", "warnings", "weakref", "zoneinfo",
+)  # fmt: skip
+"""Modules that solutions import. They are harmless here: the kernel limits what a program may do,
+and the referee's tests allow every module."""
+_MEMORY_MB = 4096
+"""As evalplus: some canonical solutions make gigabytes."""
+_LONGEST_PROGRAM = 200_000
+"""Characters."""
+_WALL_FACTOR = 10
+_MAX_BYTES = 32 << 20
+UNKNOWN = object()
+"""Stands for a value that is not available outside the sandbox; it equals nothing."""
+
+
+@dataclass(frozen=True)
+class SolutionOutput:
+    """One value, as `sandboxed.Line` has it."""
+
+    kind: str
+    text: str
+
+    def same_text(self, other: SolutionOutput) -> bool:
+        """Whether both are the same value, by their texts or by the hashes of these."""
+        kinds = {self.kind, other.kind}
+        if kinds == {"text", "hash"}:
+            hashes = {
+                o.text if o.kind == "hash" else sandboxed.text_digest(o.text) for o in (self, other)
+            }
+            return len(hashes) == 1
+        return len(kinds) == 1 and "opaque" not in kinds and self.text == other.text
+
+    @property
+    def value(self) -> Any:
+        """The value; `UNKNOWN` if there is only a hash, or it is not a literal."""
+        try:
+            return literal.parse(self.text) if self.kind == "text" else UNKNOWN
+        except literal.NotLiteral:
+            return UNKNOWN
+
+
+class ProgramRun(NamedTuple):
+    """A program's outputs, and why there are no more."""
+
+    outputs: list[SolutionOutput]
+    reason: str = "error"
+    detail: str = ""
+
+    def first_failure(
+        self, count: int, is_right: Callable[[int, SolutionOutput], bool]
+    ) -> tuple[int, str, str] | None:
+        """(position, reason, detail) of the first of `count` outputs that is missing or not right;
+        None if all are right."""
+        for position in range(count):
+            if position >= len(self.outputs):
+                return position, self.reason, self.detail
+            if not is_right(position, self.outputs[position]):
+                return position, WRONG, ""
+        return None
+
+
+def unfit(program: str) -> str:
+    """Why a program is not run (it is empty or too long); '' otherwise."""
+    if not program.strip():
+        return NO_ANSWER
+    return "too long" if len(program) > _LONGEST_PROGRAM else ""
+
+
+def run(calls: Iterable[str], cpu_seconds: float, part_seconds: float) -> Iterator[ProgramRun]:
+    """What came of each call of a function of `sandboxed`, each in a child of its own, in order.
+    One may take `cpu_seconds` of processor time, and `part_seconds` for each input."""
+    works = (SandboxWork("", (Call(SCRIPT, call),), isolated=True) for call in calls)
+    return (_read(outcome) for (outcome,) in _referee(cpu_seconds, part_seconds).outcomes(works))
+
+
+@cache
+def _referee(cpu_seconds: float, part_seconds: float) -> Referee:
+    """Its workers end with this process."""
+    return Referee(
+        RefereeSettings(
+            timeout=_WALL_FACTOR * cpu_seconds,
+            cpu_seconds=cpu_seconds,
+            part_seconds=part_seconds,
+            prelude=inspect.getsource(sandboxed),
+            memory_mb=_MEMORY_MB,
+            max_output_chars=sandboxed.MAX_CHARS,
+            modules=(*MODULES, *_MORE, "numpy"),
+            required_modules=("numpy",),
+            banned_names=(),
+        )
+    )
+
+
+def _read(outcome: CallOutcome) -> ProgramRun:
+    """The inverse of `sandboxed.record`, for text that a solution may have forged."""
+    if outcome.reason is not Reason.OK:
+        return ProgramRun([], str(outcome.reason), outcome.text[:200])
+    try:
+        inflater = zlib.decompressobj()
+        raw = inflater.decompress(base64.b64decode(outcome.text, validate=True), _MAX_BYTES)
+        record = json.loads(raw)
+        if inflater.unconsumed_tail or record.keys() != {"lines", "error"}:
+            raise ValueError("too long, or not a record")
+        outputs = [SolutionOutput(kind, text) for kind, text in record["lines"]]
+        if not all(type(part) is str for o in outputs for part in (o.kind, o.text)):
+            raise ValueError("not texts")
+        return ProgramRun(outputs, "error", str(record["error"])[:200])
+    except (ValueError, TypeError, AttributeError, zlib.error, RecursionError) as error:
+        return ProgramRun([], str(Reason.TAMPERED), str(error))

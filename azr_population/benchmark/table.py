@@ -1,0 +1,190 @@
+"""From Inspect's logs to the table: pass@k with intervals, and differences from the base.
+
+`mathematics` and `code` are means over benchmarks, `all` is the mean of the two, as in AZR's
+tables. Intervals are 95% percentile bootstraps over problems, drawn anew within each benchmark;
+the exact binomial bound where none or all were solved.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.scorer import CORRECT
+
+from azr_population.benchmark.benchmarks import AREAS, BENCHMARKS
+from azr_population.benchmark.targets import BASE
+from azr_population.errors import UserError
+from azr_population.method.held_out_eval import pass_at
+
+KS = (1, 4, 16, 64, 256)
+FORMATS = (".csv", ".md", ".tex")
+_DRAWS = 2000
+_SEED = 20_260_527
+
+
+def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFrame:
+    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason; in the
+    table's order. `names` has the models' names by Inspect's."""
+    rows = []
+    models, tasks = list(names), list(BENCHMARKS)
+
+    def place(log: EvalLog) -> tuple[int, int]:
+        return tasks.index(log.eval.task.rpartition("/")[2]), models.index(log.eval.model)
+
+    for header in sorted(logs, key=place):
+        log = read_eval_log(header.location, resolve_attachments=False)
+        for sample in log.samples or []:
+            (score,) = (sample.scores or {}).values()
+            rows.append(
+                {
+                    "model": names[log.eval.model],
+                    "benchmark": log.eval.task.rpartition("/")[2],
+                    "problem": str(sample.id),
+                    "epoch": sample.epoch,
+                    "correct": score.value == CORRECT,
+                    "reason": (score.metadata or {}).get("reason", ""),
+                    "stop_reason": sample.output.stop_reason,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Each column of the table: its benchmarks, with weights that sum to 1."""
+    shares = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
+    areas = {
+        title: [name for name in benchmarks if BENCHMARKS[name].area == area]
+        for area, title in AREAS.items()
+    }
+    shares |= {
+        t: {n: 1 / len(names) for n in names} for t, names in areas.items() if len(names) > 1
+    }
+    if all(areas.values()):
+        shares["all"] = {n: 1 / len(names) / len(areas) for names in areas.values() for n in names}
+    return shares
+
+
+def figures(samples: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, column of the table and k: value, low, high, problems, and the paired
+    difference from the base of its label with its interval (NaN where there is no base).
+
+    `role` is base, model, or summary: mean, best and weakest of the members of a label.
+    """
+    titles = columns(list(dict.fromkeys(samples["benchmark"])))
+    fewest = samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
+    return pd.DataFrame(
+        [
+            {"label": label, "model": model, "role": role, "column": title, "k": k, **line}
+            for label, group in samples.groupby("label", sort=False)
+            for k in KS
+            if k <= fewest
+            for wide in [_scores(group, k)]
+            for title, weights in titles.items()
+            for model, role, line in _lines(wide, weights)
+        ]
+    )
+
+
+def _scores(samples: pd.DataFrame, k: int) -> dict[str, pd.DataFrame]:
+    """Benchmark -> pass@k in [0, 1] of each problem (row) by each model (column)."""
+    grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
+    scores = grouped.agg(lambda verdicts: pass_at(k, len(verdicts), int(verdicts.sum())))
+    wide = {}
+    for benchmark, group in scores.groupby("benchmark", sort=False):
+        by_model = group.reset_index().pivot(index="problem", columns="model", values="correct")
+        wide[str(benchmark)] = by_model.reindex(columns=samples["model"].unique()).astype(float)
+        if wide[str(benchmark)].isna().any(axis=None):
+            raise UserError(f"{benchmark}: the models were not asked the same problems")
+    return wide
+
+
+def _lines(
+    wide: dict[str, pd.DataFrame], weights: dict[str, float]
+) -> list[tuple[str, str, dict[str, float]]]:
+    """(model, role, figures) of one column: the models in order, then the summaries."""
+    draws = _draw(wide, weights)
+    base = draws.get(BASE, math.nan)
+    lines = [(name, "base" if name == BASE else "model", drawn) for name, drawn in draws.items()]
+    members = [drawn for _, role, drawn in lines if role == "model"]
+    if len(members) > 1:
+        lines.append(("members (mean)", "summary", np.mean(members, axis=0)))
+        lines.append(("best member", "summary", np.max(members, axis=0)))
+        lines.append(("weakest member", "summary", np.min(members, axis=0)))
+    problems = sum(len(wide[name]) for name in weights)
+    return [
+        (
+            name,
+            role,
+            {
+                **_interval(drawn, problems, "value", "low", "high"),
+                **_interval(
+                    drawn - (math.nan if role == "base" else base),
+                    0, "difference", "difference_low", "difference_high",
+                ),
+                "problems": problems,
+            },
+        )
+        for name, role, drawn in lines
+    ]  # fmt: skip
+
+
+def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str, np.ndarray]:
+    """Of each model [1 + draws]: the column's figure, then those of bootstrap samples of the
+    problems. All models have the same samples, so that differences are paired."""
+    random = np.random.default_rng(_SEED)
+    total: Any = 0.0
+    for name, weight in weights.items():
+        scores = wide[name]
+        n = len(scores)
+        # How often each problem is drawn: then a draw's mean is a matrix product.
+        counts = random.multinomial(n, np.full(n, 1 / n), size=_DRAWS)
+        means = np.concatenate([scores.to_numpy().mean(0)[None], counts @ scores.to_numpy() / n])
+        total = total + weight * means
+    return {str(model): total[:, place] for place, model in enumerate(scores.columns)}
+
+
+def _interval(draws: np.ndarray, problems: int, *names: str) -> dict[str, float]:
+    """The first of the draws, and their percentiles; for `problems` > 0 the binomial bound where
+    all draws are 0 or 1."""
+    value = float(draws[0])
+    low, high = np.percentile(draws[1:], (2.5, 97.5))
+    if problems and np.ptp(draws) == 0 and value in (0.0, 1.0):
+        # All problems agree, so the bootstrap has no spread; the exact binomial bound does.
+        unseen = 1.0 - 0.025 ** (1.0 / problems)
+        low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
+    return dict(zip(names, (value, float(low), float(high)), strict=True))
+
+
+def table(figures: pd.DataFrame) -> pd.DataFrame:
+    """The table that is read: a row a model and k, a column a benchmark or area, in percent."""
+    several = figures["k"].nunique() > 1
+    names = figures["model"] + (" pass@" + figures["k"].astype(str) if several else "")
+    shown = figures.assign(name=names, text=figures.apply(_text, axis=1))
+    rows = shown[["label", "name"]].drop_duplicates()
+    wide = shown.pivot(index=["label", "name"], columns="column", values="text")
+    return wide.loc[list(rows.itertuples(index=False)), list(shown["column"].unique())]
+
+
+def _text(row: Any) -> str:
+    percent = row.drop(["label", "model", "role", "column"]).astype(float) * 100
+    text = "{value:.1f} [{low:.1f}, {high:.1f}]".format_map(percent)
+    if math.isnan(row["difference"]):
+        return text
+    gain = "; {difference:+.1f} [{difference_low:+.1f}, {difference_high:+.1f}]"
+    return text + gain.format_map(percent)
+
+
+def write(figures: pd.DataFrame, path: Path) -> None:
+    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".csv":
+        figures.to_csv(path, index=False)
+    elif path.suffix == ".md":
+        text = table(figures).reset_index().to_markdown(index=False)
+        path.write_text(text + "\n", encoding="utf-8")
+    else:
+        table(figures).to_latex(path, escape=True)

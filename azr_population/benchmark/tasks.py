@@ -1,0 +1,177 @@
+"""The benchmarks, and the domains' held-out tasks, as Inspect tasks.
+
+    inspect eval azr_population/mbpp_plus -T data=DIR --model azrpop/runs/mine/student_0
+    inspect eval azr_population/code --model openai/gpt-4o
+
+Inspect finds them, and the provider `azrpop`, by the entry point of the package.
+"""
+
+from dataclasses import asdict
+from functools import cache, lru_cache
+from typing import Any
+
+from inspect_ai import Task as InspectTask
+from inspect_ai import task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from azr_population.benchmark import provider as provider
+from azr_population.benchmark.batcher import Batcher
+from azr_population.benchmark.benchmarks import BENCHMARKS, read_benchmark
+from azr_population.benchmark.domain_problem import DomainProblem
+from azr_population.benchmark.problem import EvalVerdict, Problem
+from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.errors import UserError
+
+TASKS_PER_TYPE = 100
+"""Held-out tasks of a domain."""
+_TASKS_SEED = 7
+_BATCH = 64
+_SELF_TESTS = 4
+"""Problems of a benchmark that its judge is tested on."""
+_STOPS = 4
+"""Stop sequences that OpenAI's protocol allows."""
+
+
+@lru_cache(maxsize=16)
+def read_problems(name: str, data: str = "", prompt_format: str = "chat") -> dict[str, Problem]:
+    """By id: the problems of a benchmark in the folder `data`, or the held-out tasks of a domain
+    with its prompts of that format. Raises UserError: the data are missing or damaged."""
+    if name in BENCHMARKS:
+        return {problem.id: problem for problem in read_benchmark(name, data).problems}
+    domain = find_domain(name)
+    tasks = domain.eval_tasks(TASKS_PER_TYPE, _TASKS_SEED, domain.wanted(None))
+    problems = [
+        DomainProblem(f"{task.type}/{number}", name, task, prompt_format)
+        for number, task in enumerate(tasks)
+    ]
+    return {problem.id: problem for problem in problems}
+
+
+@solver
+def ask() -> Solver:
+    """Generates once. Only members get the beginning of their answer: servers' protocol has no
+    prefill."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        user = state.messages[-1]
+        about = user.metadata or {}
+        user.metadata = {**about, "sample": str(state.sample_id), "epoch": state.epoch}
+        is_member = state.model.api == "azrpop"
+        if is_member and (beginning := about.get("answer_begins")):
+            state.messages.append(ChatMessageAssistant(content=beginning, metadata=user.metadata))
+        stops = list(about.get("stops", ()))[: None if is_member else _STOPS]
+        options: dict[str, Any] = {"stop_seqs": stops} if stops else {}
+        state = await generate(state, **options)
+        if len(state.output.choices) != 1:
+            raise ValueError(f"{len(state.output.choices)} completions where 1 was asked for")
+        return state
+
+    return solve
+
+
+@scorer(metrics=[accuracy(), stderr()])
+def answers(name: str, data: str = "", prompt_format: str = "chat") -> Scorer:
+    """Scores answers to `read_problems` of these arguments."""
+    problems = read_problems(name, data, prompt_format)
+    batcher = _batcher(name)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        problem = problems[str(state.sample_id)]
+        text, plain = state.output.completion, problem.prompt.plain
+        if plain and (state.output.metadata or {}).get("plain"):
+            text = plain + text  # the prompt was the beginning of the program
+        if problem.needs_end and state.output.stop_reason != "stop":
+            text = ""
+        verdict = await batcher.ask((problem, text))
+        return Score(
+            value=CORRECT if verdict.passed else INCORRECT,
+            answer=verdict.answer,
+            explanation=f"{verdict.reason} {verdict.detail}".strip(),
+            metadata={"reason": verdict.reason},
+        )
+
+    return score
+
+
+@cache
+def _batcher(name: str) -> Batcher[tuple[Problem, str], EvalVerdict]:
+    """Of one kind of problems: a batch has one judge."""
+    return Batcher(grade, _BATCH)
+
+
+def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
+    """Verdicts on completions for problems of one kind, in order."""
+    kind, problems = type(completions[0][0]), [problem for problem, _ in completions]
+    return kind.judge(list(zip(problems, kind.read_all(completions), strict=True)))
+
+
+@cache
+def self_test(name: str, data: str = "", prompt_format: str = "chat") -> None:
+    """Tests the judge of a benchmark or of a domain's tasks: right answers must pass, spoilt ones
+    fail. Raises UserError otherwise."""
+    problems = list(read_problems(name, data, prompt_format).values())[:_SELF_TESTS]
+    known = type(problems[0]).known_completions(problems)
+    verdicts = grade([(problem, text) for problem, *both in known for text in both])
+    for (problem, *_), verdict in zip(known, verdicts[::2], strict=True):
+        if not verdict.passed:
+            why = f"{verdict.reason} {verdict.detail}".strip()
+            raise _broken(name, f"fails {problem.id}'s own right answer ({why})")
+    # Not every one: for a few problems evalplus accepts any value but None.
+    if all(verdict.passed for verdict in verdicts):
+        raise _broken(name, f"passes a wrong answer to {problems[0].id}")
+
+
+def _broken(name: str, what: str) -> UserError:
+    return UserError(
+        f"{name}: its grader {what}, so no figure would mean anything and nothing was asked; "
+        "compare the versions installed with those of `pip install 'azr-population[eval]'`"
+    )
+
+
+def _task(name: str, max_tokens: int, about: dict[str, Any], **arguments: Any) -> InspectTask:
+    self_test(name, **arguments)
+    samples = [_sample(problem) for problem in read_problems(name, **arguments).values()]
+    return InspectTask(
+        dataset=MemoryDataset(samples, name=name),
+        solver=ask(),
+        scorer=answers(name, **arguments),
+        config=GenerateConfig(temperature=0.0, max_tokens=max_tokens),
+        metadata=about,
+        name=name,
+    )
+
+
+def _sample(problem: Problem) -> Sample:
+    """Its prompt as the user's message, with what the provider needs as metadata."""
+    about = {name: value for name, value in asdict(problem.prompt).items() if value}
+    message = ChatMessageUser(content=about.pop("text"), metadata=about)
+    return Sample([message], id=problem.id, target=str(getattr(problem, "gold", "")))
+
+
+def _benchmark_task(name: str) -> Any:
+    @task(name=name)
+    def benchmark(data: str = "") -> InspectTask:
+        about = {"data": read_benchmark(name, data).identity, "prompt": BENCHMARKS[name].prompt}
+        return _task(name, BENCHMARKS[name].max_tokens, about, data=data)
+
+    return benchmark
+
+
+def _domain_task(name: str) -> Any:
+    @task(name=name)
+    def held_out(prompt_format: str = "chat") -> InspectTask:
+        domain = find_domain(name)
+        format = domain.format(prompt_format)
+        longest = max(format.max_new_tokens(type, "solve") for type in domain.wanted(None))
+        return _task(name, longest, {}, prompt_format=prompt_format)
+
+    return held_out
+
+
+TASKS = {name: _benchmark_task(name) for name in BENCHMARKS}
+"""The benchmarks' tasks by name."""
+DOMAIN_TASKS = {name: _domain_task(name) for name in DOMAINS}
+"""The domains' held-out tasks by name."""

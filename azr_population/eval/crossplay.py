@@ -1,0 +1,216 @@
+"""Every stored teacher's tasks against every stored student, of one or several runs: who solves how
+much, and how that moves over the steps."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from azr_population.analysis import charts, html
+from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
+from azr_population.errors import UserError
+from azr_population.eval.stored import StoredMember, stored_config, stored_members, tools_for
+from azr_population.files import write_atomically, writing
+from azr_population.method.held_out_eval import HeldOutEval
+from azr_population.method.phases import draw_tasks
+from azr_population.pages.console.heartbeat import say
+from azr_population.runs import RunDirectory
+from azr_population.runs.streams import Streams
+
+Matrix = NDArray[np.float64]
+_DRAWS = 400
+"""Bootstrap samples."""
+_CELL = 30
+"""Pixels of a cell of the heat map."""
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """Everybody against everybody."""
+
+    teachers: tuple[StoredMember, ...]
+    students: tuple[StoredMember, ...]
+    rates: tuple[Matrix, ...]
+    """For each teacher the solve rate of each student at its n valid tasks, float64 [S, n]."""
+    proposed: int
+    """Proposals of each teacher, valid or not."""
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """Mean solve rates, float64 [T, S]; NaN for a teacher without a valid task."""
+        return self._by_teacher(lambda rates: rates.mean(axis=1))
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        """For each run the change per 100 steps of its students' solve rate on the tasks of its
+        earliest teachers, and of the share of its teachers' tasks that its earliest students leave
+        unsolved; what has no two steps is left out."""
+        return self._slopes(self.matrix)
+
+    def sentences(self) -> list[str]:
+        """The same lines between the first and the last stored step, for nothing is known beyond
+        them, with 95% bootstrap intervals over each teacher's tasks. Lines through two steps are
+        among them, so look at the interval."""
+        chance = np.random.default_rng(0)
+
+        def redraw(rates: Matrix) -> Matrix:
+            return rates[:, chance.integers(0, len(rates.T), len(rates.T))].mean(axis=1)
+
+        resampled = [self._slopes(self._by_teacher(redraw)) for _ in range(_DRAWS)]
+        text = [
+            f"{len(self.teachers)} teachers of {self.proposed} proposals each, "
+            f"{len(self.students)} students"
+        ]
+        for run, slopes in self.slopes().items():
+            for role, slope in slopes.items():
+                who, share = {
+                    "student": (self.students, "of the earliest teachers' tasks solved"),
+                    "teacher": (
+                        self.teachers, "of their tasks left unsolved by the earliest students"
+                    ),
+                }[role]  # fmt: skip
+                steps = [member.step for member in who if member.run == run]
+                span = (steps[-1] - steps[0]) / 100
+                again = [drawn[run][role] for drawn in resampled if role in drawn[run]]
+                low, high = span * np.percentile(again, (2.5, 97.5))
+                change = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
+                text.append(
+                    f"{run}: {role}s of step {steps[-1]} against those of step {steps[0]}: "
+                    f"{interval_text(change, percent=True, signed=True)} {share}"
+                )
+        return text
+
+    def _by_teacher(self, statistic: Callable[[Matrix], Matrix]) -> Matrix:
+        """A statistic of each teacher's solve rates, float64 [T, S]; NaN without tasks."""
+        nothing = np.full(len(self.students), np.nan)
+        return np.stack([statistic(rates) if rates.size else nothing for rates in self.rates])
+
+    def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
+        sides = [[(m.run, m.step) for m in side] for side in (self.teachers, self.students)]
+        rates = pd.DataFrame(matrix, *(pd.MultiIndex.from_tuples(side) for side in sides))
+        slopes = {}
+        for run in dict.fromkeys(teacher.run for teacher in self.teachers):
+            of_run = rates.loc[run][run]  # by steps
+            lines = {
+                "student": of_run.loc[[of_run.index[0]]].mean(axis=0).dropna(),
+                "teacher": (1 - of_run[[of_run.columns[0]]].mean(axis=1)).dropna(),
+            }
+            slopes[run] = {
+                role: float(100 * np.polyfit(line.index, line, 1)[0])
+                for role, line in lines.items()
+                if line.index.nunique() > 1
+            }
+        return slopes
+
+
+def play(
+    paths: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
+) -> CrossPlay:
+    """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
+
+    Where a task has one right answer its probability is the solve rate, elsewhere the share of
+    right answers among `attempts`. Arguments: see `stored_members` for `every`.
+
+    Raises UserError: a run is missing, has no snapshots, or another base or format than the first.
+    """
+    runs = [RunDirectory(path) for path in paths]
+    configs = [stored_config(run, []) for run in runs]
+    played_on = [
+        (run.environment().get("base"), config.task.domain, config.base.prompt_format)
+        for run, config in zip(runs, configs, strict=True)
+    ]
+    for run, other in zip(runs, played_on, strict=True):
+        if other != played_on[0]:
+            raise UserError(f"{run.path} was made on another base or domain than {runs[0].path}")
+    labels = [run.path.resolve().name for run in runs]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")
+    members = [stored for run in runs for stored in stored_members(run, every)]
+    teachers = [stored for stored in members if stored.proposes]
+    students = [stored for stored in members if stored.solves]
+    streams = Streams(seed)
+    with tools_for(configs[0], runs[0]) as tools:
+        proposed = []
+        for n, stored in enumerate(teachers, 1):
+            say(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
+            stored.load(tools.engine)
+            drawn = streams.integer(f"crossplay {stored.label}", stored.step)
+            proposed.append(draw_tasks(tools, configs[0].task, tasks, 0, drawn))
+        asked = [task for batch in proposed for task in batch]
+        asked_eval = HeldOutEval(asked, attempts, seed)
+        rates: list[Matrix] = []
+        for n, student in enumerate(students, 1):
+            say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
+            # Its label, because members of several runs have the same names.
+            member = replace(student.load(tools.engine), name=student.label)
+            rates.append(np.array(asked_eval.solve_rates(tools, member, seed, student.step)))
+    ends = np.cumsum([len(batch) for batch in proposed])[:-1]
+    by_teacher = np.split(np.stack(rates), ends, axis=1)
+    return CrossPlay(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
+
+
+def crossplay(
+    paths: Sequence[str],
+    every: int | None,
+    tasks: int,
+    samples: int,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out` does not
+    end in .json."""
+    out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
+    if out.suffix != ".json":
+        raise UserError(f"--out {out} must end in .json")
+    outcome = play(paths, every, tasks, samples, seed)
+    slopes = outcome.slopes()
+    content = {
+        "teachers": [
+            {"member": member.label, "tasks": len(rates.T)}
+            for member, rates in zip(outcome.teachers, outcome.rates, strict=True)
+        ],
+        "students": [{"member": member.label} for member in outcome.students],
+        "proposed": outcome.proposed,
+        "solve_rates": [[or_none(value) for value in row] for row in outcome.matrix],
+        # Of the run itself where it is alone: what recipes read.
+        "slopes": next(iter(slopes.values())) if len(slopes) == 1 else slopes,
+    }
+    text, page = outcome.sentences(), out.with_suffix(".html")
+    with writing(f"--out {out}"):
+        write_atomically(out, json.dumps(content) + "\n")
+        write_atomically(page, page_of(outcome, text))
+    print("\n".join([*text, f"{out}, the matrix in {page}"]))
+
+
+def page_of(outcome: CrossPlay, text: Sequence[str]) -> str:
+    """One HTML file: the matrix of solve rates as a heat map, and the sentences."""
+    runs = dict.fromkeys(teacher.run for teacher in outcome.teachers)
+    several = len({member.run for member in (*outcome.teachers, *outcome.students)}) > 1
+
+    def label(member: StoredMember) -> str:
+        """`step 75, T2`, after the run's name where there are several."""
+        short = f"step {member.step}, {member.name[0].upper()}{member.name.rpartition('_')[2]}"
+        return f"{member.run}, {short}" if several else short
+
+    cells = []
+    for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
+        for student, solved in zip(outcome.students, rates, strict=True):
+            test = interval(solved.tolist())
+            cells.append(
+                {"row": label(teacher), "column": label(student), "value": test.mean}
+                | {"low": test.low, "high": test.high, "count": len(solved)}
+            )
+    frame = pd.DataFrame(cells)
+    frame[["low", "high"]] = frame[["low", "high"]].clip(0.0, 1.0)
+    chart = charts.heatmap(frame, cell=_CELL, counts="tasks")
+    note = (
+        "Percent of a teacher's valid tasks (row) that a student (column) solves, by the step at "
+        "which each was stored. Point at a cell for its interval and the number of tasks."
+    )
+    matrix = html.embed(chart, "Solve rates", note, "natural")
+    title = f"Cross-play of {', '.join(runs)}"
+    return html.page("crossplay.html.j2", title, matrix=matrix, sentences=text)

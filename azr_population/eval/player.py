@@ -1,0 +1,184 @@
+"""One member that can be asked by hand, with the referee beside it."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from azr_population.benchmark.targets import EvalTarget, find_targets, load_rollout
+from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config
+from azr_population.domains.code.formats import base_format
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format, read_answer, read_proposal
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import ParsedProposal, Task
+from azr_population.engines.engine import Completion, Engine, Sampling
+from azr_population.engines.text import TextEngine
+from azr_population.errors import UserError
+from azr_population.pages.console.view import plain_output
+from azr_population.pages.show import card, not_there
+from azr_population.printable import printable
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.runs import RunDirectory
+from azr_population.runs.meanings import meaning
+from azr_population.runs.records import config_of
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Player:
+    """A member in slot 0 of an engine. What it writes comes back as records like those of
+    `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
+
+    name: str
+    engine: TextEngine
+    context: int
+    """Tokens that the base reads, prompt and completion together."""
+    domain: Domain
+    format: Format
+    referee: Referee
+    config: Config
+    how: Sampling
+    """For `max_new_tokens` 0 stands for the format's own limit."""
+    seed: int
+
+    def ask(self, prompt: str) -> list[Record]:
+        """Completions of any prompt. One that asks for a proposal is judged as one."""
+        for type in self.domain.types:
+            if prompt == self.format.propose_prompt(type):
+                return self.propose(type)
+        limit = max(self.format.max_new_tokens(type, "propose") for type in self.domain.types)
+        return self._records(prompt, limit, lambda completion: {})
+
+    def propose(self, type: str) -> list[Record]:
+        """Proposals of this type, judged as in a run."""
+        prompt = self.format.propose_prompt(type)
+        limit = self.format.max_new_tokens(type, "propose")
+        return self._records(prompt, limit, partial(self._judged, type))
+
+    def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
+        """Attempts at a task of the user's, which may be one that a run would refuse. Raises
+        UserError: the program does not run on the inputs, or they are too few."""
+        if not inputs:
+            raise UserError("a task needs --input: the arguments of f(...), or what solves sat")
+        rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
+        proposal = ParsedProposal(type, program, tuple(inputs))
+        (task,) = self.domain.judge([proposal], self.referee, rules)
+        if not isinstance(task, Task):
+            raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
+        prompt, limit = self.format.solve_prompt(task), self.format.max_new_tokens(type, "solve")
+        return self._records(prompt, limit, partial(self._graded, task))
+
+    def _judged(self, type: str, completion: Completion) -> Record:
+        fields = {"type": type, "phase": "propose"}
+        proposal = read_proposal(self.format, type, completion)
+        task: Task | str = "unparsable"
+        if proposal is not None:
+            (task,) = self.domain.judge([proposal], self.referee, self.config.task)
+        if not isinstance(task, Task):
+            return {**fields, "verdict": "refused", "reason": task}
+        runs = [self.domain.call(*pair) for pair in zip(task.inputs, task.outputs, strict=True)]
+        return {**fields, "verdict": "valid", "reason": "ok", "outputs": runs}
+
+    def _graded(self, task: Task, completion: Completion) -> Record:
+        fields = {"type": task.type, "phase": "solve"}
+        answer = read_answer(self.format, task.type, completion)
+        solved, reason = False, "unparsable"
+        if answer is not None:
+            (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
+        if solved:
+            return {**fields, "verdict": "solved", "reason": reason}
+        right = {"right": answer} if (answer := self.domain.answer(task)) else {}
+        return {**fields, "verdict": "failed", "reason": reason, **right}
+
+    def _records(
+        self, prompt: str, limit: int, judge: Callable[[Completion], Record]
+    ) -> list[Record]:
+        (ids,) = self.engine.encode([prompt])
+        room = self.context - len(ids)
+        if room < 1 or not ids:
+            raise UserError(
+                f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
+                f"{self.context - 1:,} and needs room for an answer; shorten it"
+            )
+        how = replace(self.how, max_new_tokens=min(self.how.limits(1)[0] or limit, room))
+        (completions,) = self.engine.generate([prompt], [0], how, self.seed * 1_000_003 + 1)
+        return [
+            {
+                "member": self.name,
+                **judge(completion),
+                "log_prob": sum(logs) / len(logs) if (logs := completion.logprobs) else None,
+                "tokens": len(completion.token_ids),
+                "finished": completion.finished,
+                "prompt": prompt,
+                "completion": completion.text,
+            }
+            for completion in completions
+        ]
+
+
+def task_type(player: Player, name: str | None = None) -> str:
+    """The type of that name, or the domain's first. Raises UserError: there is none."""
+    types = list(player.domain.types)
+    if name is not None and name not in types:
+        names = ", ".join(types)
+        raise UserError(f"{printable(name)} is not a type of task; choose from {names}")
+    return name or types[0]
+
+
+def print_records(player: Player, records: Sequence[Record], as_json: bool) -> None:
+    """Prints completions as cards, or as JSON lines."""
+    if as_json:
+        print(*map(json.dumps, records), sep="\n")
+        return
+    console = plain_output()
+    for row in records:
+        console.print(card(row, player.domain.marks))
+
+
+@contextmanager
+def open_player(
+    path: Path, member: str | None, base: Path | None, format: str | None, how: Sampling, seed: int
+) -> Iterator[Player]:
+    """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
+
+    Args:
+        path: the run, the PEFT folder or the base's folder.
+        member: its name; `base` for the base without any. A PEFT folder needs none.
+        base: the base's folder, in place of the one that the member names.
+        format: as `base.prompt_format`; by default the run's, or the base's own.
+        how, seed: as of `Player`.
+
+    Raises UserError: one of them is not there, or they do not fit together.
+    """
+    target = _named(find_targets(path, base=base), member, path)
+    run = RunDirectory(path)
+    stored = config_of(run, "base", "prompt_format")
+    config = config_from_file(run.config_file) if stored else Config()
+    config.referee.workers = 1
+    loaded = load_rollout([target], config.base.dtype)
+    domain = find_domain(config.task.domain)
+    used = domain.format(format or stored or base_format(target.base, loaded.tokenizer))
+    with Referee(RefereeSettings(**config.referee.model_dump())) as referee:
+        # Its own warning of a long prompt would stand beside ours.
+        loaded.tokenizer.model_max_length = 1 << 40
+        # A rollout is enough: nothing is trained here.
+        engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
+        yield Player(target.name, engine, loaded.context, domain, used, referee, config, how, seed)
+
+
+def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
+    """The target of that name; without a name the only one beside the base."""
+    by_name = {target.name: target for target in targets}
+    if member in by_name:
+        return by_name[member]
+    if member is None and len(targets) <= 2:
+        return targets[-1]
+    if member is None:
+        raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
+    raise not_there(f"member {member}", str(path), by_name, str(member))

@@ -1,0 +1,120 @@
+"""A held-out eval for stored members, after their run."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from azr_population.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    compare,
+    interval,
+    interval_text,
+    or_none,
+)
+from azr_population.eval.stored import StoredMember, stored_config, stored_members, tools_for
+from azr_population.files import write_atomically, writing
+from azr_population.method.held_out_eval import Scores, held_out_eval
+from azr_population.method.members import Member, Role
+from azr_population.pages.console.heartbeat import say
+from azr_population.runs import RunDirectory
+
+_GAIN = ("gain", "gain_low", "gain_high")
+
+
+def evaluate_stored(
+    path: str | Path, overrides: Sequence[str] = (), every: int = 0
+) -> dict[str, Any]:
+    """Evaluates the base and the stored members of the run at `path`, oldest first; `overrides` of
+    its `eval` group, `every` as in `stored_members`.
+
+    Returns what is written: `run`, `seed`, `attempts`, of each task `types` and `exact` (whether
+    its score at temperature 1 is a probability, not a share of samples), and `members`, a row each.
+    Raises UserError: there is no such run, or it has no members or another base.
+    """
+    folder = RunDirectory(path)
+    config = stored_config(folder, overrides)
+    members = [member for member in stored_members(folder, every) if member.solves]
+    held_out = held_out_eval(config.eval, config.task)
+    with tools_for(config, folder) as tools:
+
+        def evaluate(member: Member, step: int) -> Scores:
+            say(f"eval: {member.name} at step {step}, {len(held_out.tasks)} tasks")
+            return held_out.evaluate(tools, [member], config.seed, step).scores[0]
+
+        base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
+        rows = [_row(None, base, None)]
+        rows += [_row(one, evaluate(one.load(tools.engine), one.step), base) for one in members]
+        exact = [tools.format.gold_answer(task) is not None for task in held_out.tasks]
+    return {
+        "run": str(folder.path),
+        "seed": config.eval.seed,
+        "attempts": config.eval.samples,
+        "types": [str(task.type) for task in held_out.tasks],
+        "exact": exact,
+        "members": rows,
+    }
+
+
+def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> dict[str, Any]:
+    """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
+    with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
+    mean, gain = interval(scores["greedy"]), NOTHING
+    if base:
+        gain = compare(scores["greedy"], base["greedy"], paired=True)
+    recorded = stored.metrics if stored else {}
+    return {
+        "step": stored.step if stored else None,
+        "member": stored.name if stored else "base",
+        **{key: or_none(getattr(mean, key)) for key in ("mean", "low", "high")},
+        **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
+        "mu": recorded.get("mu"),
+        "sigma": recorded.get("sigma"),
+        "scores": [round(score, 6) for score in scores["greedy"]],
+        "temperature_1": [round(score, 6) for score in scores["t1"]],
+    }
+
+
+def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
+    """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
+    Raises UserError: `out` cannot be written to."""
+    out = out or Path(content["run"]) / f"eval_{content['seed']}.json"
+    table = pd.DataFrame(content["members"]).drop(columns=["scores", "temperature_1"])
+    with writing(f"--out {out}"):
+        write_atomically(out, json.dumps(content) + "\n")
+        text = table.astype({"step": "Int64"}).to_csv(index=False, lineterminator="\n")
+        write_atomically(out.with_suffix(".csv"), text)
+    return out
+
+
+def print_table(content: Mapping[str, Any]) -> None:
+    """What the command prints, scores in percent."""
+    from rich.console import Console
+    from rich.table import Table
+
+    def text(row: Mapping[str, Any], keys: Sequence[str], signed: bool) -> str:
+        mean, low, high = (math.nan if row[key] is None else row[key] for key in keys)
+        return interval_text(Estimate(mean, low, high, (1,)), percent=True, signed=signed)
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("step", "member", "score", "gain over the base", "mu"):
+        table.add_column(heading, justify="right")
+    for row in content["members"]:
+        table.add_row(
+            "" if row["step"] is None else str(row["step"]),
+            row["member"],
+            text(row, ("mean", "low", "high"), signed=False),
+            text(row, _GAIN, signed=True),
+            "" if row["mu"] is None else f"{row['mu']:.1f}",
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    console.print(
+        f"{len(content['types'])} tasks of eval seed {content['seed']}, greedy decoding; 95% "
+        f"intervals over tasks (temperature 1, in the file: {sum(content['exact'])} scored "
+        f"exactly, {content['attempts']} samples at each of the others)"
+    )

@@ -1,0 +1,204 @@
+"""`azr-population benchmark` from targets to the table, on problems of our own."""
+
+import json
+import shutil
+from pathlib import Path
+
+import needs
+import pandas as pd
+import pytest
+from made_up_problems import HUMANEVAL_ROWS, adapter, write_jsonl
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.errors import UserError
+
+needs.module("inspect_ai", "-e '.[eval]'")
+from inspect_ai import eval as inspect_eval  # noqa: E402
+from inspect_ai.log import list_eval_logs, read_eval_log  # noqa: E402
+from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa: E402
+
+from azr_population.benchmark import benchmark_run, provider  # noqa: E402
+from azr_population.benchmark import tasks as tasks_module  # noqa: E402
+from azr_population.benchmark.benchmark_run import BenchmarkSettings, run_benchmarks  # noqa: E402
+from azr_population.benchmark.tasks import DOMAIN_TASKS, TASKS  # noqa: E402
+from azr_population.domains.known import find_domain  # noqa: E402
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("INSPECT_DISPLAY", "none")
+    rows = [{"question": f"{n} + {n}?", "answer": f"#### {2 * n}"} for n in range(3)]
+    write_jsonl(tmp_path / "data/gsm8k/test.jsonl", rows)
+    write_jsonl(tmp_path / "data/HumanEvalPlus.jsonl", HUMANEVAL_ROWS)
+    return str(tmp_path / "data")
+
+
+def settings(data, **more):
+    return BenchmarkSettings(**{"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more})
+
+
+def logs(folder):
+    return [read_eval_log(log) for log in list_eval_logs(str(folder))]
+
+
+def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
+    data, played, monkeypatch, tmp_path
+):
+    batches = []
+    generate = provider.SharedRollout.generate
+
+    def recorded(self, requests):
+        batches.append([request.target.name for request in requests])
+        return generate(self, requests)
+
+    monkeypatch.setattr(provider.SharedRollout, "generate", recorded)
+    provider.shared_rollout.cache_clear()
+    about = settings(data, benchmarks="gsm8k,humaneval_plus", limit=1)
+    results = run_benchmarks([str(played)], about, tmp_path / "table.csv")
+    assert sum(map(len, batches)) == 4 * 2
+    assert any(len(set(batch)) > 1 for batch in batches)
+    assert set(results["column"]) == {"HumanEval+", "GSM8K", "all"}
+    assert list(results["model"].unique())[:2] == ["base", "student_0"]
+    assert set(results["role"]) == {"base", "model", "summary"}
+    assert results[results["role"] == "base"]["difference"].isna().all()
+    assert len(pd.read_csv(tmp_path / "table.csv")) == len(results) == 7 * 3
+    figures = json.loads((played / "evaluation/figures.json").read_text())
+    assert figures["lines"][0]["role"] == "summary" and figures["temperature"] == 0
+    batches.clear()
+    run_benchmarks([str(played)], about, tmp_path / "table.tex")
+    assert not batches
+    # A member that was trained on is another model.
+    shutil.rmtree(played / "members/student_0")
+    adapter(played / "members/student_0", seed=9)
+    run_benchmarks([str(played)], about, tmp_path / "table.md")
+    assert {name for batch in batches for name in batch} == {"student_0"}
+    assert (tmp_path / "table.md").read_text().count("\n") == 2 + 7
+
+
+def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
+    other = adapter(tmp_path / "mine", seed=5)
+    figures = run_benchmarks([str(played), str(other)], settings(data, members="teachers", limit=1))
+    assert len(figures[figures["model"] == "base"]) == 2
+    asked = [log.eval.model for log in logs(played / "evaluation/logs")]
+    asked += [log.eval.model for log in logs(tmp_path / "evaluations/mine/logs")]
+    assert len(asked) == 3
+
+
+def test_samples_are_reproducible_whatever_is_beside_them(data, played):
+    def texts(target, **more):
+        name = str(more.get("logs"))
+        run_benchmarks([str(target)], settings(data, samples=3, limit=2, **more))
+        return {
+            (log.eval.model.rpartition("/")[2], str(s.id), s.epoch): s.output.completion
+            for log in logs(f"{name}/logs")
+            for s in log.samples
+        }
+
+    together = texts(played, logs=played / "one")
+    alone = texts(played / "student_0", logs=played / "two", batch_size=2)
+    assert len(set(together.values())) > 4
+    assert alone == {key: together[key] for key in alone}
+
+
+@modelapi(name="recited")
+class Recited(ModelAPI):
+    """Gives the answers that it was made with, in turn."""
+
+    def __init__(self, model_name, base_url=None, api_key=None, config=None, texts=()):
+        super().__init__(model_name)
+        self.texts = iter(texts)
+
+    async def generate(self, input, tools, tool_choice, config):
+        return ModelOutput.from_content("recited", next(self.texts))
+
+
+def mock(texts):
+    return get_model("recited/texts", texts=texts, memoize=False)
+
+
+def scores(log):
+    assert log.status == "success", log.error
+    return [next(iter(sample.scores.values())).value for sample in log.samples]
+
+
+def test_any_provider_can_be_asked(data):
+    answers = ["<answer>\\boxed{0}</answer>", "it is 2", "<answer>\\boxed{4.0}</answer>"]
+    task = TASKS["gsm8k"](data=data)
+    (log,) = inspect_eval(task, model=mock(answers), max_connections=1)
+    assert scores(log) == ["C", "I", "C"]
+    programs = [f"```python\n{r['prompt']}{r['canonical_solution']}```" for r in HUMANEVAL_ROWS]
+    task = TASKS["humaneval_plus"](data=data)
+    arguments = [programs[0], programs[0]]
+    (log,) = inspect_eval(task, model=mock(arguments), max_connections=1)
+    assert scores(log) == ["C", "I"]
+
+
+@pytest.mark.parametrize("domain", ["code", "code_e", "puzzles"])
+def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data, monkeypatch):
+    monkeypatch.setattr(tasks_module, "TASKS_PER_TYPE", 2)
+    tasks_module.read_problems.cache_clear()
+    task = DOMAIN_TASKS[domain]()
+    held_out = find_domain(domain)
+    format = held_out.format("chat")
+    tasks = held_out.eval_tasks(2, 7, held_out.wanted(None))
+    right = [format.write_answer(drawn_task) for drawn_task in tasks]
+    (log,) = inspect_eval(task, model=mock(right), max_connections=1)
+    assert scores(log) == ["C"] * len(tasks)
+    task = DOMAIN_TASKS[domain]()
+    (log,) = inspect_eval(task, model=mock(["```output\n'no'\n```"] * len(tasks)))
+    assert scores(log) == ["I"] * len(tasks)
+
+
+def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
+    module = "azr_population.engines.torch_rollout"
+    source = f"from {module} import TorchRollout\nclass Mine(TorchRollout): pass\n"
+    (tmp_path / "own_rollout.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    api = provider.PopulationAPI("nano", rollout="own_rollout.Mine")
+    with pytest.raises(UserError) as refused:  # as of a log that `inspect eval-retry` reads
+        api.shared._load({api.target})
+    assert refused.value.key == "rollout"
+    about = settings(data, rollout="own_rollout.Mine", limit=1)
+    assert len(run_benchmarks([str(nano_base_path())], about)) == 1
+
+
+def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
+    row = {"question": "x" * 4000, "answer": "#### 1"}
+    write_jsonl(Path(data) / "gsm8k/test.jsonl", [row])
+    run_benchmarks([str(nano_base_path())], settings(data))
+    assert "1 of 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nowhere"],
+        ["nano", "--benchmarks", "gsm9"],
+        ["nano", "--out", "table.doc"],
+        ["nano", "--samples", "2", "--temperature", "0"],
+        ["nano", "--benchmarks", "aime24"],
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(data, arguments, capsys, monkeypatch):
+    monkeypatch.delenv("AZR_HOME", raising=False)
+    typed = ["benchmark", "--data", data, "--benchmarks", "gsm8k"]
+    assert main([*typed, *arguments]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_the_list_names_what_is_missing(data, capsys, monkeypatch):
+    monkeypatch.delenv("AZR_HOME", raising=False)
+    assert main(["benchmark", "--list", "--data", data]) == 0
+    printed = capsys.readouterr().out
+    assert "aime24/test.jsonl" in printed
+
+
+def test_ctrl_c_is_one_and_what_was_asked_is_kept(data, monkeypatch, capsys):
+    # Inspect catches it, and returns the logs that are whole.
+    monkeypatch.setattr(benchmark_run, "eval_set", lambda tasks, **options: (True, []))
+    assert main(["benchmark", "nano", "--data", data, "--benchmarks", "gsm8k"]) == 130
+    assert "logs" in capsys.readouterr().out

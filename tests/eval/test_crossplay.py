@@ -1,0 +1,38 @@
+"""What a cross-play says, from made-up solve rates whose answer is known."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from azr_population.eval.crossplay import CrossPlay
+from azr_population.eval.stored import StoredMember
+
+
+def members(role, *steps):
+    return tuple(
+        StoredMember("run", step, f"{role}_{n}", Path(), {}) for n, step in enumerate(steps)
+    )
+
+
+def outcome_of(rates, teachers=(10, 20), students=(10, 20)):
+    return CrossPlay(
+        members("teacher", *teachers),
+        members("student", *students),
+        tuple(rates),
+        rates[0].shape[1],
+    )
+
+
+def test_slopes_are_against_the_earliest_of_the_other_side():
+    rates = [np.tile([[0.2], [0.3]], 10), np.tile([[0.1], [0.25]], 10)]
+    slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()["run"]
+    assert slopes["student"] == pytest.approx(0.2) and slopes["teacher"] == pytest.approx(0.2)
+    assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"run": {}}
+
+
+def test_a_teacher_without_a_valid_task_is_left_out():
+    rates = [np.tile([[0.2], [0.3]], 10), np.zeros((2, 0))]
+    outcome = outcome_of(rates, (50, 100), (50, 100))
+    assert np.isnan(outcome.matrix[1]).all()
+    assert list(outcome.slopes()["run"]) == ["student"]

@@ -1,0 +1,60 @@
+"""The eval that stored members sit after their run."""
+
+import csv
+import json
+
+import pytest
+from refusals import refused
+
+from azr_population.cli import main
+from azr_population.eval.stored import stored_members
+from azr_population.runs import RunDirectory
+
+
+def test_the_stored_members_score_what_they_scored_in_the_run(stored_run):
+    assert main(["eval", str(stored_run), "--every", "2"]) == 0
+    scores_file = json.loads((stored_run / "eval_1121.json").read_text())
+    assert scores_file["types"] == ["code_o"] * 3 + ["code_i"] * 3
+    assert scores_file["exact"] == [True] * 3 + [False] * 3
+    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).evals()}
+    after = {(row["step"], row["member"]): row for row in scores_file["members"]}
+    assert list(after) == [
+        (None, "base"),
+        *((step, f"student_{n}") for step in (2, 4, 5) for n in (0, 1)),
+    ]
+    for key in list(after)[1:]:
+        assert after[key]["scores"] == in_run[key]["greedy"]
+        assert after[key]["temperature_1"] == pytest.approx(in_run[key]["t1"], abs=1e-4)
+        gained = [
+            ours - base
+            for ours, base in zip(after[key]["scores"], after[None, "base"]["scores"], strict=True)
+        ]
+        assert after[key]["gain"] == pytest.approx(sum(gained) / 6, abs=1e-5)
+        assert after[key]["gain_low"] <= after[key]["gain"] <= after[key]["gain_high"]
+    with (stored_run / "eval_1121.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in rows] == [row["mean"] for row in scores_file["members"]]
+
+
+def test_another_eval_goes_where_it_is_told(stored_run, tmp_path, capsys):
+    out = tmp_path / "other.json"
+    typed = ["eval", str(stored_run), "--tasks", "2", "--samples", "1", "--seed", "7"]
+    assert main([*typed, "--out", str(out)]) == 0
+    content = json.loads(out.read_text())
+    assert (content["seed"], content["attempts"], len(content["types"])) == (7, 1, 4)
+    assert [row["step"] for row in content["members"]] == [None, 5, 5]
+    assert "--out" in refused(capsys, *typed, "--out", tmp_path / "other.txt")
+
+
+def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
+    assert "3" in refused(capsys, "eval", stored_run, "--every", 3)
+    assert str(tmp_path) in refused(capsys, "eval", tmp_path)
+
+
+def test_stored_members_have_the_ratings_of_their_step(stored_run):
+    members = stored_members(RunDirectory(stored_run), 2)
+    assert len(members) == 12 and sum(member.solves for member in members) == 6
+    metrics = {row["step"]: row for row in RunDirectory(stored_run).metrics()}
+    for member in members:
+        assert member.metrics["mu"] == metrics[member.step][f"{member.name}/mu"]
+        assert member.label == f"stored/{member.name}@{member.step}"
