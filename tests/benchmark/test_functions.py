@@ -198,9 +198,9 @@ def f(x): return 1
     "threads": "import threading\ndef f(x):\n    while True: threading.Thread(target=f).start()",
     "eats memory": "def f(x):\n    a = []\n    while True: a.append(bytearray(10**8))",
     "eats memory in one go": "def f(x): return [0] * 10**12",
-    "writes a file": "open('/tmp/azr_population_was_here', 'w').write('x')\ndef f(x): return 1",
+    "writes a file": "open('/tmp/a_solution_was_here', 'w').write('x')\ndef f(x): return 1",
     "opens a socket": "import socket\ndef f(x): return socket.create_connection(('127.0.0.1', 1))",
-    "runs a program": "import os\ndef f(x): return os.system('touch /tmp/azr_population_was_here')",
+    "runs a program": "import os\ndef f(x): return os.system('touch /tmp/a_solution_was_here')",
     "returns what it was given": "def f(*a, **k): return a",
     "sleeps": "import time\ndef f(x):\n    time.sleep(3600)",
     "ignores signals": """
@@ -220,7 +220,7 @@ def f(x):
 def test_no_hostile_program_passes_and_none_escapes(judge):
     from pathlib import Path
 
-    marker = Path("/tmp/azr_population_was_here")
+    marker = Path("/tmp/a_solution_was_here")
     marker.unlink(missing_ok=True)
     *verdicts, right = judge(WORD, *HOSTILE.values(), WORD.canonical)
     passed = {name: v for name, v in zip(HOSTILE, verdicts, strict=True) if v.passed}

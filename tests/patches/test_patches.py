@@ -103,11 +103,11 @@ def test_azr_s_executor_evaluates_no_answer_any_more(monkeypatch):
         assert executor.check_all(twice, "7") == (True, "14")
         # A result whose text is code: read, found to be no literal, and not executed.
         lies = (
-            'class R:\n    def __eq__(s, o): return \'open("/tmp/azr-was-here", "w")\'\n'
+            'class R:\n    def __eq__(s, o): return \'open("/tmp/an-answer-was-here", "w")\'\n'
             "def f(x): return R()"
         )
         assert not executor.eval_input_prediction(lies, "14", "1")
-        assert not os.path.exists("/tmp/azr-was-here")
+        assert not os.path.exists("/tmp/an-answer-was-here")
     finally:
         undo(entries)
         executor.cleanup()
