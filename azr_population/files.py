@@ -5,6 +5,7 @@ that never ends, JSON nested a hundred thousand levels deep. Nothing here writes
 every fault in a file that is read is a `UserError`.
 """
 
+import codecs
 import fcntl
 import io
 import json
@@ -13,6 +14,7 @@ import re
 import secrets
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,12 @@ LONGEST_SETTINGS = 1_000_000
 DEEPEST_SETTINGS = 64
 """Levels of a configuration; a run's has four."""
 _MEND = "fix it by hand, restore a copy, or start the run again"
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks, as Windows' editors and PowerShell's `>` write them."""
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -104,16 +112,38 @@ def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
             refuse_irregular(path)
 
 
-def read_text(path: Path) -> str:
-    """The text of a regular file. Raises UserError: it is missing, not a regular file, or not
-    UTF-8."""
+def read_text(path: Path, errors: str = "strict") -> str:
+    """The text of a regular file, with `\\n` between lines: UTF-8, or what its byte order mark
+    says. `errors` as in `bytes.decode`. Raises UserError: it is missing, not a regular file, or not
+    in that encoding."""
     refuse_irregular(path)
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
+        raw = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    return decode(raw, path, errors)
+
+
+def decode(raw: bytes, name: object, errors: str = "strict") -> str:
+    """As `read_text`, from bytes; `name` is what they are called in the message."""
+    encoding = next((kind for mark, kind in _MARKS.items() if raw.startswith(mark)), "utf-8")
+    try:
+        return io.StringIO(raw.decode(encoding, errors), newline=None).read()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is not {error.encoding} text (byte {error.start})") from error
+
+
+def inflate(packed: bytes, longest: int) -> bytes:
+    """What zlib packed. Raises ValueError: it is damaged, or has more than `longest` bytes, of
+    which no more are unpacked."""
+    inflater = zlib.decompressobj()
+    try:
+        raw = inflater.decompress(packed, longest)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not inflater.eof:
+        raise ValueError(f"packed data that are cut off or have more than {longest:,} bytes")
+    return raw
 
 
 def read_json(path: Path) -> Any:

@@ -1,9 +1,18 @@
 import os
+import resource
+import zlib
 
 import pytest
 from refusals import refuses
 
-from azr_population.files import read_json, refuse_unplain, replacing_folder, write_atomically
+from azr_population.files import (
+    inflate,
+    read_json,
+    read_text,
+    refuse_unplain,
+    replacing_folder,
+    write_atomically,
+)
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path):
@@ -75,7 +84,9 @@ def test_links_are_found_where_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"\xff", b"[" * 100_000], ids=["damaged", "not UTF-8", "too deep"]
+    "content",
+    [b"{", b"\xff", b"[" * 100_000, b"9" * 5_000, b"\xff\xfea"],
+    ids=["damaged", "not UTF-8", "too deep", "too long a number", "half a character"],
 )
 def test_json_that_cannot_be_read(tmp_path, content):
     (tmp_path / "a.json").write_bytes(content)
@@ -83,3 +94,19 @@ def test_json_that_cannot_be_read(tmp_path, content):
         read_json(tmp_path / "a.json")
     with refuses("b.json"):
         read_json(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_text_of_windows_is_read(tmp_path, encoding, end):
+    (tmp_path / "a").write_bytes(f"é\u2028\x85{end}b{end}".encode(encoding))
+    assert read_text(tmp_path / "a") == "é\u2028\x85\nb\n"
+
+
+def test_packed_data_are_unpacked_up_to_a_limit():
+    assert inflate(zlib.compress(b"a" * 1000), 1000) == b"a" * 1000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for packed in (zlib.compress(bytes(200_000_000)), zlib.compress(b"abc")[:-1], b"abc"):
+        with pytest.raises(ValueError):
+            inflate(packed, 1000)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000, "kB"

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from azr_population.errors import UserError, first_line
-from azr_population.files import refuse_irregular
+from azr_population.files import read_text
 
 Rows = dict[int, dict[str, float]]
 """Step -> key -> value."""
@@ -68,11 +68,7 @@ SETTINGS = {
 def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     """All steps of a log, and those settings that console output prints. Raises UserError: the file
     cannot be read, or has no step, or nothing that AZR logs."""
-    refuse_irregular(path)
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    text = read_text(path, errors="replace")
     settings: dict[str, str] = {}
     if path.suffix.lower() == ".csv":
         rows = _from_csv(path, text)

@@ -18,10 +18,13 @@ from azr_population.benchmark.problem import Problem
 from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.errors import UserError
 from azr_population.files import read_json
+from azr_population.runs.jsonl import bounded
 
 AREAS = {"code": "code", "math": "mathematics"}
 """The areas that figures are averaged over; `extra` is in none of them."""
 _IN_AZR = ("evaluation/math_eval/eval/data", "evaluation/code_eval/data")
+_LONGEST_ROW = 1 << 28
+"""Bytes of a row; the tests of a contest's problem have millions."""
 Row = dict[str, Any]
 """A line of a benchmark's file; `_id` is made from its number, `_path` and `_offset` (in bytes) say
 where it begins."""
@@ -117,11 +120,14 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
         for number, line in enumerate(_lines(path), 1):
             if line.strip():
                 place = {"_id": f"{benchmark.name}/{number - 1}", "_path": path, "_offset": offset}
-                yield benchmark.problem({**json.loads(line), **place})
+                row = json.loads(line)
+                if b"\\ud" in line:
+                    json.dumps(row, ensure_ascii=False).encode()  # raises for a lone surrogate
+                yield benchmark.problem({**row, **place})
             offset += len(line)
     except (OSError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         what = f"not a row of {benchmark.title}"
         raise UserError(f"{path}, line {number}: {what}: {error!r}") from error
 
@@ -132,7 +138,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from (json.dumps(row).encode() for row in read_json(path))
     else:
         with _open(path) as file:
-            yield from file
+            yield from bounded(file, _LONGEST_ROW)
 
 
 def _open(path: Path) -> Any:

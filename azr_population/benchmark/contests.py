@@ -9,7 +9,6 @@ import io
 import json
 import pickle
 import re
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -23,11 +22,14 @@ from azr_population.benchmark.problem import PASSED, EvalVerdict, Problem, Promp
 from azr_population.benchmark.sandbox import UNKNOWN, SolutionOutput
 from azr_population.benchmark.sandboxed import encode, stripped_lines
 from azr_population.errors import UserError
+from azr_population.files import inflate
 
 SECONDS = 6.0
 """Of CPU time for one test; LiveCodeBench takes wall-clock time."""
 _TOGETHER = 8
 """Tests that run one after the other in one process; the first, where most fail, runs alone."""
+_LONGEST_TESTS = 1 << 28
+"""Bytes of a problem's private tests, unpacked."""
 Tests = tuple[tuple[str, str], ...]
 """(input, output) of each test."""
 _TASK = (
@@ -154,7 +156,9 @@ def _read_tests(path: Path, offset: int) -> Tests:
     try:
         cases = json.loads(row["public_test_cases"]) + _private(row["private_test_cases"])
         return tuple((case["input"], case["output"]) for case in cases)
-    except (ValueError, KeyError, TypeError, zlib.error, pickle.UnpicklingError) as error:
+    except (
+        ValueError, LookupError, TypeError, EOFError, RecursionError, pickle.UnpicklingError
+    ) as error:  # fmt: skip
         raise UserError(f"{path}: the tests of {row.get('question_id')} are damaged") from error
 
 
@@ -163,8 +167,8 @@ def _private(text: str) -> list[dict[str, str]]:
     try:
         return list(json.loads(text))
     except ValueError:
-        packed = zlib.decompress(base64.b64decode(text))
-        return list(json.loads(_OnlyText(io.BytesIO(packed)).load()))
+        pickled = inflate(base64.b64decode(text), _LONGEST_TESTS)
+        return list(json.loads(_OnlyText(io.BytesIO(pickled)).load()))
 
 
 class _OnlyText(pickle.Unpickler):

@@ -68,7 +68,9 @@ class SharedRollout:
         """A completion for each request; they are sampled alike."""
         loaded = self._load({request.target for request in requests})
         prompts = [_render(loaded.tokenizer, request) for request in requests]
-        ids = loaded.tokenizer([text for text, _ in prompts], add_special_tokens=False)["input_ids"]
+        # A lone surrogate, which JSON may hold, has no bytes and so no tokens.
+        texts = [text.encode("utf-8", "replace").decode() for text, _ in prompts]
+        ids = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
         fitting = [n for n, prompt in enumerate(ids) if 0 < len(prompt) < loaded.context]
         limits = [min(requests[n].max_tokens, loaded.context - len(ids[n])) for n in fitting]
         temperature, top_p, seed = requests[0].sampling

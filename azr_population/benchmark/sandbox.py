@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from azr_population.benchmark import sandboxed
 from azr_population.benchmark.problem import NO_ANSWER, WRONG
+from azr_population.files import inflate
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome
 from azr_population.referee.limits import MODULES
@@ -125,14 +125,12 @@ def _read(outcome: CallOutcome) -> ProgramRun:
     if outcome.reason is not Reason.OK:
         return ProgramRun([], str(outcome.reason), outcome.text[:200])
     try:
-        inflater = zlib.decompressobj()
-        raw = inflater.decompress(base64.b64decode(outcome.text, validate=True), _MAX_BYTES)
-        record = json.loads(raw)
-        if inflater.unconsumed_tail or record.keys() != {"lines", "error"}:
-            raise ValueError("too long, or not a record")
+        record = json.loads(inflate(base64.b64decode(outcome.text, validate=True), _MAX_BYTES))
+        if record.keys() != {"lines", "error"}:
+            raise ValueError("not a record")
         outputs = [SolutionOutput(kind, text) for kind, text in record["lines"]]
         if not all(type(part) is str for o in outputs for part in (o.kind, o.text)):
             raise ValueError("not texts")
         return ProgramRun(outputs, "error", str(record["error"])[:200])
-    except (ValueError, TypeError, AttributeError, zlib.error, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return ProgramRun([], str(Reason.TAMPERED), str(error))

@@ -229,9 +229,10 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
         elif propose:
             records = player.propose(task_type(player, propose))
         else:
-            from azr_population.files import read_text
+            from azr_population.files import decode, read_text
 
-            program = sys.stdin.read() if solve == "-" else read_text(Path(solve))
+            typed = solve == "-"
+            program = decode(sys.stdin.buffer.read(), solve) if typed else read_text(Path(solve))
             wanted = task_type(player, options["task_type"])
             records = player.solve(wanted, program.strip("\n"), options["inputs"])
         print_records(player, records, options["as_json"])

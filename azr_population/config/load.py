@@ -86,10 +86,11 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
         try:
             if not equals or key.startswith("~"):
                 raise HydraException
+            text.encode()  # bytes that are not UTF-8 cannot be stored
             parsed = OverridesParser.create().parse_override(f"key={typed}")
-        except HydraException as error:
+        except (HydraException, ValueError) as error:
             raise UserError(
-                f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
+                f"{text:.200} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
                 "\"run.dir='runs/a=b'\""
             ) from error
         if key not in keys and not key.startswith(ENTRIES):
@@ -99,7 +100,7 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
                 f"{text} has several values; a run has one, and a list has brackets", key=key
             )
         value = parsed.value()
-        names = sorted(path.stem for path in (GROUPS / key).glob("*.yaml"))
+        names = sorted(path.stem for path in GROUPS.glob("*/*.yaml") if path.parent.name == key)
         if not (names and isinstance(value, str)):
             fields.append(_nested(key, value))
         elif value in names:

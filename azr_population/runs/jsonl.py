@@ -24,13 +24,13 @@ LONGEST = 4_000_000
 """Most bytes of a row; our longest, with a prompt of 8,000 tokens, has a hundredth of it."""
 
 
-def bounded(file: BufferedIOBase) -> Iterator[bytes]:
-    """The lines of a file. Of a line longer than any row only the beginning is read, so that
-    a file that is one line is never in memory as a whole."""
-    while line := file.readline(LONGEST + 2):
+def bounded(file: BufferedIOBase, longest: int = LONGEST) -> Iterator[bytes]:
+    """The lines of a file. Of a line of more than `longest` bytes only the beginning is read, so
+    that a file that is one line is never in memory as a whole."""
+    while line := file.readline(longest + 2):
         part = line
-        while len(part) == LONGEST + 2 and not part.endswith(b"\n"):
-            part = file.readline(LONGEST + 2)
+        while len(part) == longest + 2 and not part.endswith(b"\n"):
+            part = file.readline(longest + 2)
         yield line if part is line or not part.endswith(b"\n") else line + b"\n"
 
 

@@ -64,6 +64,12 @@ def test_a_line_that_is_still_being_written_does_not_count(torn):
     assert from_console("step:1 - a/b:0.25\nstep:2 - a/b:0.2") == {1: {"a/b": 0.25}}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_log_of_windows_is_read(tmp_path, encoding):
+    (tmp_path / "log.txt").write_bytes(CONSOLE.replace("\n", "\r\n").encode(encoding))
+    assert read_azr_log(tmp_path / "log.txt")[0] == from_console(CONSOLE)
+
+
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=71) ", "\x1b[36m(Main pid=7)\x1b[0m "])
 def test_settings_are_found_in_a_printed_configuration(tmp_path, prefix):
     """As `pprint` prints it: keys sorted, a line each."""

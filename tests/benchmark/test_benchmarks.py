@@ -69,6 +69,9 @@ def test_missing_data_name_their_source(tmp_path, monkeypatch):
     "line",
     [
         "{not json",
+        "[" * 100_000,
+        '{"question": "\\ud800", "answer": "#### 1"}',
+        '{"question": "q", "answer": ' + "9" * 5_000 + "}",
         "[1]",
         '{"question": "q"}',
         '{"question": "q", "answer": "no marks"}',
@@ -104,8 +107,16 @@ def test_livecodebench_keeps_its_tests_on_disk_and_reads_every_release_file(tmp_
     problems = read("livecodebench", tmp_path).problems
     assert [problem.id for problem in problems] == ["own_2", "own_sum", "own_pairs"]
     assert problems[0].read_tests() == problems[1].read_tests()
-    hostile = base64.b64encode(zlib.compress(pickle.dumps(print))).decode()
-    rows = [{**second, "private_test_cases": hostile}]
-    write_jsonl(tmp_path / "other/livecodebench/test.jsonl", rows)
-    with refuses("own_2"):
-        read("livecodebench", tmp_path / "other").problems[0].read_tests()
+
+
+@pytest.mark.parametrize(
+    "private",
+    [pickle.dumps(print), pickle.dumps("[" * 100_000), pickle.dumps([1]), b"", bytes(300_000_000)],
+    ids=["code", "too deep", "not text", "nothing", "a bomb"],
+)
+def test_damaged_or_hostile_tests_are_refused_by_their_problem(tmp_path, private):
+    packed = base64.b64encode(zlib.compress(private)).decode()
+    rows = [{**CONTEST_ROWS[0], "private_test_cases": packed}]
+    write_jsonl(tmp_path / "livecodebench/test.jsonl", rows)
+    with refuses(CONTEST_ROWS[0]["question_id"]):
+        read("livecodebench", tmp_path).problems[0].read_tests()

@@ -251,7 +251,7 @@ class Code(ProgramDomain):
         records hold outputs that were cut or depend on hash order.
         """
         proposals: list[ParsedProposal] = []
-        for number, line in enumerate(read_text(Path(path)).splitlines(), start=1):
+        for number, line in enumerate(read_text(Path(path)).split("\n"), start=1):
             if not line.strip():
                 continue
             try:

@@ -109,9 +109,22 @@ def test_both_kinds_of_line(tmp_path):
     assert proposals[2].inputs == ("1", "2")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "é"])
+def test_only_line_feeds_end_a_line_of_a_seed_file(tmp_path, encoding, end, sign):
+    row = json.dumps({**IO, "snippet": f"def f(a):\n    return a + '{sign}'"}, ensure_ascii=False)
+    (tmp_path / "seed.jsonl").write_bytes(f"{row}{end}{row}".encode(encoding))
+    proposals = Code().read_seeds(tmp_path / "seed.jsonl")
+    assert len(proposals) == 4 and all(sign in proposal.program for proposal in proposals)
+
+
 @pytest.mark.parametrize(
     ("line", "about"),
     [
+        ('{"snippet": "\\ud800", "input": "1"}', "line 2"),
+        ('{"snippet": "f", "input": ' + "[" * 100_000, "line 2"),
+        ('{"snippet": "f", "imports": [' + "9" * 5_000, "line 2"),
         ("{broken", "line 2"),
         ("[1]", "line 2"),
         ({"input": "1"}, "snippet"),

@@ -1,0 +1,21 @@
+"""The provider without Inspect around it."""
+
+import needs
+
+needs.module("inspect_ai", "-e '.[eval]'")
+from inspect_ai.model import ChatMessageUser  # noqa: E402
+
+from azr_population.benchmark.provider import Request, SharedRollout  # noqa: E402
+from azr_population.benchmark.targets import find_targets  # noqa: E402
+
+
+def test_a_lone_surrogate_ends_no_batch():
+    target = find_targets("nano", None)[-1]
+    rollout = SharedRollout(target.base, "float32", "cpu", "torch", 4)
+    rollout.targets.add(target)
+    asked = [
+        Request(target, [ChatMessageUser(content=text)], 4, (0.0, 1.0, 0), ())
+        for text in ("\ud800 1?", "? 1?", "1?")
+    ]
+    surrogate, replaced, _ = rollout.generate(asked)
+    assert surrogate.completion == replaced.completion
