@@ -35,9 +35,9 @@ setup(
         ],
         "azr_population.recipes": [
             "arms.yaml",
-            "*/recipe.yaml",
-            "*/*.py",
-            "*/*.sh",
+            "*/*/recipe.yaml",
+            "*/*/*.py",
+            "*/*/*.sh",
             "runs/**/*.yaml",
             "runs/**/*.json",
             "runs/**/*.jsonl.gz",

@@ -12,10 +12,10 @@ import pytest
 from printed import commands, write_examples
 
 import azr_population
-from azr_population.analysis.recipes import read_arms, read_recipe
 from azr_population.cli import app, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
+from azr_population.experiments.recipes import read_arms, read_recipe
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.run import Run
 from azr_population.registry import trust

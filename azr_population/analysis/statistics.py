@@ -1,8 +1,7 @@
 """Numbers over seeds: what a curve is reduced to, means and differences with intervals, tests.
 
 A seed is one observation: the steps and the members of a run depend on each other. Intervals are
-Student's, of differences Welch's; corrections are Holm's (1979); the robust mean is the
-interquartile mean with a bootstrap interval (Agarwal et al. 2021).
+Student's, of differences Welch's; corrections are Holm's (1979).
 """
 
 from __future__ import annotations
@@ -19,9 +18,6 @@ import pandas as pd
 LEVEL = 0.05
 Values = Mapping[str, float] | Sequence[float]
 """One number per observation: of a seed by the name of its run's folder, or in order."""
-FEWEST_FOR_BOOTSTRAP = 5
-"""Seeds below which resampling them says nothing."""
-_RESAMPLES = 9999
 
 
 def tenth(steps: int) -> int:
@@ -163,28 +159,6 @@ def difference_of_shares(a: tuple[int, int], b: tuple[int, int]) -> Estimate:
     return Estimate(a[0] / a[1] - b[0] / b[1], float(low), float(high), (a[1], b[1]))
 
 
-def permutation_p(a: Values, b: Values | None, margin: float = 0.0) -> float | None:
-    """p of no difference beyond `margin` by permuting seeds between arms, or without `b` signs;
-    exact where there are few ways. None where even the most extreme order could not come below 5%.
-    It takes a while."""
-    from scipy import stats
-
-    first = pd.Series(a, dtype=float).to_numpy() - margin
-    other = np.zeros_like(first) if b is None else pd.Series(b, dtype=float).to_numpy()
-    ways = 2 ** len(first) if b is None else math.comb(len(first) + len(other), len(first))
-    if 2 / ways >= LEVEL:
-        return None
-    test = stats.permutation_test(
-        (first, other),
-        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
-        permutation_type="samples" if b is None else "independent",
-        vectorized=True,
-        n_resamples=_RESAMPLES,
-        rng=np.random.default_rng(0),
-    )
-    return float(test.pvalue)
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number; NaN is no test and stays NaN."""
     from statsmodels.stats.multitest import multipletests
@@ -194,36 +168,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     if finite.any():
         values[finite] = multipletests(values[finite], method="holm")[1]
     return [float(value) for value in values]
-
-
-def spent_level(looks: Mapping[int, float]) -> float:
-    """The chance that any of some planned interim tests, each two-sided at its own level, rejects a
-    true null: number of seeds -> level. As group sequential designs count it (O'Brien and Fleming
-    1979): the statistics of two tests are normal with the correlation sqrt(n1 / n2)."""
-    from scipy import stats
-
-    seeds = np.array(sorted(looks), dtype=float)
-    bounds = stats.norm.isf([looks[int(n)] / 2 for n in seeds])
-    correlation = np.sqrt(np.minimum.outer(seeds, seeds) / np.maximum.outer(seeds, seeds))
-    return 1 - float(stats.multivariate_normal(cov=correlation).cdf(bounds, lower_limit=-bounds))
-
-
-def interquartile_mean(values: Values) -> Estimate | None:
-    """The mean of the middle half with a 95% bootstrap interval over seeds (Agarwal et al. 2021);
-    None for fewer than `FEWEST_FOR_BOOTSTRAP`."""
-    from scipy import stats
-
-    if len(values) < FEWEST_FOR_BOOTSTRAP:
-        return None
-    sample = pd.Series(values, dtype=float).to_numpy()
-    bounds = stats.bootstrap(
-        (sample,),
-        lambda x, axis: stats.trim_mean(x, 0.25, axis=axis),
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    mean = float(stats.trim_mean(sample, 0.25))
-    return Estimate(mean, float(bounds.low), float(bounds.high), (len(sample),))
 
 
 def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -> str:

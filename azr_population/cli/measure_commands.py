@@ -180,8 +180,8 @@ def crossplay(**options: Any) -> None:
 @flag("--from-results", help="run nothing; draw the runs of --out, else the committed ones")
 @flag("--dry-run", help="print runs, time and folders, and stop")
 @flag("--yes", help="do not ask before playing more than 5 minutes")
-@click.option("--seeds", metavar="N|A-B", help="how many or which; default: the recipe's")
-@number("--steps", help="default: the recipe's")
+@click.option("--seeds", metavar="N|A-B", help="how many or which; default: the protocol's")
+@number("--steps", help="default: the protocol's")
 @click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
 @click.option(
     "--scale",
@@ -189,7 +189,7 @@ def crossplay(**options: Any) -> None:
     default="nano",
     help="local runs, or a script with AZR's commands",
 )
-@out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes/SCALE")
+@out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes")
 @flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")
 @number("--jobs", default=1, help="runs at a time")
 def recipe(show_list: bool, **options: Any) -> int:
@@ -199,8 +199,8 @@ def recipe(show_list: bool, **options: Any) -> int:
       azr-population recipe --list
       azr-population recipe fig3_dynamics --from-results
     """
-    from azr_population.analysis.recipe_command import print_list, run_recipe
-    from azr_population.analysis.recipe_plan import RecipeOptions
+    from azr_population.experiments.command import print_list, run_recipe
+    from azr_population.experiments.plan import RecipeOptions
 
     if show_list or options["name"] is None:
         print_list()

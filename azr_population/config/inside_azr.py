@@ -38,7 +38,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     student_lr: float | None = Field(default=None, ge=0)
     """Learning rate of students. Empty: 10 * actor.optim.lr, which AZR chose for full weights."""
     teacher_lr: float | None = Field(default=None, ge=0)
-    """Empty: 0.15 of the students'; at 0.3 teachers ran away (ours, recipes/HISTORY.md)."""
+    """Empty: 0.15 of the students'; at 0.3 their tasks became too hard (ours)."""
     agent_lr: float | None = Field(default=None, ge=0)
     """Of the single agent. Empty: the students'."""
     buffer_size: int = Field(default=4096, ge=1)

@@ -187,16 +187,16 @@ class PopulationConfig(MembersConfig):
     teacher_reward: str = "learnability"
     """adversarial (the paper's), learnability, frontier, stock, or a function of yours:
     `module.function`. With the paper's, teachers run away within some hundred steps
-    (recipes/line6_lasting)."""
+    (recipes/questions/long_runs)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
     of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
-    the paper's reward students forget (recipes/line6_lasting)."""
+    the paper's reward students forget (recipes/questions/long_runs)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)
-    """Learning rate of teachers; bases set their own. Near the students' rate teachers ran away
-    (ours, HISTORY.md)."""
+    """Learning rate of teachers; bases set their own. Near the students' rate their tasks
+    became too hard (ours)."""
     student_lr: float = Field(default=1e-3, ge=0)
     agent_lr: float = Field(default=1e-3, ge=0)
 

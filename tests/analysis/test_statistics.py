@@ -5,19 +5,14 @@ import math
 import pandas as pd
 import pytest
 
-from azr_population.analysis.recipe_results import verdict
-from azr_population.analysis.recipes import Hypothesis
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
     band,
     compare,
     holm,
-    interquartile_mean,
     interval,
     interval_text,
-    permutation_p,
-    spent_level,
 )
 
 
@@ -51,21 +46,10 @@ def test_paired_seeds_are_those_of_both():
     assert result.mean == 2.0 and result.n == 2
 
 
-def test_permutation_is_exact():
-    # All of `a` above all of `b`: 2 of the 70 ways are as extreme.
-    assert permutation_p(seeds(5, 6, 7, 8), seeds(1, 2, 3, 4)) == pytest.approx(2 / 70)
-
-
 def test_holm():
     assert holm([0.01, math.nan, 0.04, 0.03]) == pytest.approx(
         [0.03, math.nan, 0.06, 0.06], nan_ok=True
     )
-
-
-def test_interquartile_mean_leaves_out_the_tails():
-    result = interquartile_mean(seeds(0, 1, 1, 1, 1, 1, 1, 100))
-    assert result is not None and result.mean == 1.0
-    assert interquartile_mean(seeds(1, 2, 3, 4)) is None
 
 
 def test_reducers():
@@ -96,30 +80,3 @@ def test_one_formatter():
     assert interval_text(result, percent=True, signed=True) == "+3.3 points [+1.4, +5.2]"
     assert interval_text(Estimate(1234.5, math.nan, math.nan, (1,))) == "1,234"
     assert interval_text(Estimate(math.nan, math.nan, math.nan, (0,))) == "-"
-
-
-def hypothesis(**more):
-    return Hypothesis(claim="More.", row="a", arm="b", **more)
-
-
-def test_the_level_that_looks_spend():
-    # O'Brien and Fleming's bounds for two equally spaced looks.
-    assert spent_level({8: 0.0052, 16: 0.048}) == pytest.approx(0.05, abs=2e-4)
-    assert spent_level({12: 0.05}) == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize("looks", [{4: 0.04, 12: 0.04}, {1: 0.01}, {4: 0.0}])
-def test_looks_that_spend_too_much(looks):
-    with pytest.raises(ValueError):
-        hypothesis(looks=looks)
-
-
-def test_verdicts():
-    above, below, over = ((1.0, 0.1, 2.0), (-1.0, -2.0, -0.1), (0.0, -1.0, 1.0))
-    planned = hypothesis(looks={4: 0.01, 12: 0.04})
-    verdicts = [verdict(planned, Estimate(*values, (4, 4))) for values in (above, below, over)]
-    assert verdicts == ["shown", "refuted", "not shown"]
-    assert verdict(planned, Estimate(*above, (5, 5))).startswith("not decided")
-    lone = Estimate(1.0, math.nan, math.nan, (4, 1))
-    assert verdict(hypothesis(), lone).startswith("not decided")
-    assert verdict(hypothesis(margin=0.5), Estimate(*above, (4,))) == "not shown"

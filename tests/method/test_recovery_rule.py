@@ -1,4 +1,4 @@
-"""The statistics of recipes/fig6_operator_retention, on evals with known differences."""
+"""The statistics of recipes/paper/fig6_children, on evals with known differences."""
 
 import importlib.util
 import random
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "fig6_operator_retention"
+RECIPE = Path(__file__).parents[2] / "recipes" / "paper" / "fig6_children"
 STEPS = [0, 1, 2, 3, 4, 6, 8, 10]
 
 

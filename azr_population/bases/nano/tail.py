@@ -47,7 +47,7 @@ CONSTRUCTS: tuple[Construct, ...] = (
 )
 """From the most to the least frequent. Those that take more training come first, so that a student
 solves one in five to one in two of most of them at the start, by greedy decoding. Constructs that a
-student did not learn in 100 steps were left out (recipes/HISTORY.md)."""
+student did not learn in 100 steps were left out."""
 
 _USES = {
     LIST: ("{t}", "{t} + [{k}]", "[{k}] + {t}", "{t} + [len({x})]", "[{x}[0]] + {t}"),

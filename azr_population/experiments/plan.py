@@ -1,0 +1,291 @@
+"""The runs of a recipe: where they are, how far they are, and whether they are what the arm says.
+
+A run is in `<out>/<protocol>/<arm>/seed_<n>` and serves every recipe of that protocol which has
+this arm and seed; committed results have the same layout in `recipes/runs`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from azr_population.analysis.derived import derived
+from azr_population.config.effects import OPTIONAL, REPEATED, flat, touches_only
+from azr_population.config.load import load_config
+from azr_population.config.schema import Config
+from azr_population.errors import UserError
+from azr_population.experiments.recipes import Arms, Recipe, recipes_folder, seed_numbers
+from azr_population.files import read_json, write_atomically
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import ROLES, last_step, role_of, whole_config
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """The options of `azr-population recipe`; where a field is None it is the recipe's own."""
+
+    name: str
+    from_results: bool = False
+    dry_run: bool = False
+    yes: bool = False
+    seeds: str | None = None
+    steps: int | None = None
+    arms: str | None = None
+    scale: str = "nano"
+    out: Path | None = None
+    save_results: bool = False
+    jobs: int = 1
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One arm with one seed."""
+
+    arm_name: str
+    seed: int
+    steps: int
+    path: Path
+    overrides: tuple[str, ...]
+    """Of the arm; not `seed`, `run.dir` and `run.steps`."""
+    seconds: float = 0.0
+    """A step on one core, estimated."""
+
+    @property
+    def name(self) -> str:
+        """For people: `4t4s seed 2`."""
+        return f"{self.arm_name} seed {self.seed}"
+
+    @property
+    def directory(self) -> RunDirectory:
+        return RunDirectory(self.path)
+
+    @cached_property
+    def config(self) -> Config:
+        """The whole configuration of this arm and seed."""
+        return _compose(self.overrides).model_copy(update={"seed": self.seed})
+
+    @property
+    def done(self) -> int:
+        """Steps that are recorded; 0 if there is no run."""
+        return last_step(self.directory)
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate, on one core."""
+        return self.seconds * max(0, self.steps - self.done)
+
+    @property
+    def started(self) -> bool:
+        return self.directory.exists
+
+    @property
+    def finished(self) -> bool:
+        """Whether all its steps are recorded; a longer run serves as well."""
+        return self.started and self.done >= self.steps
+
+
+@lru_cache
+def _compose(overrides: tuple[str, ...]) -> Config:
+    """Composing takes half a second: once per arm."""
+    return load_config(overrides)
+
+
+class RecipePlan:
+    """A recipe as it is asked for: its runs, and where its results go.
+
+    Raises UserError: an arm does not exist, or cannot be played inside AZR at scale 7b; `seeds` is
+    neither a number nor a range.
+    """
+
+    def __init__(self, recipe: Recipe, arms: Arms, options: RecipeOptions) -> None:
+        self.recipe, self.arms, self.options = recipe, arms, options
+        self.in_azr = options.scale == "7b"
+        self._protocol = "7b" if self.in_azr else recipe.protocol
+        self.protocol = arms.protocols[self._protocol]
+        self.out = options.out or Path("runs/recipes")
+        self.planned = len(seed_numbers(self.protocol.seeds))
+        """Seeds of each arm at which hypotheses are decided."""
+        try:
+            self.seeds = seed_numbers(options.seeds or self.protocol.seeds)
+        except ValueError:
+            raise UserError(f"--seeds {options.seeds} is not a number of seeds, nor A-B") from None
+        names = options.arms.split(",") if options.arms else recipe.arms
+        self.runs = [self._run(name, seed) for seed in self.seeds for name in names]
+        """Seed by seed."""
+
+    @property
+    def missing(self) -> list[PlannedRun]:
+        return [run for run in self.runs if not run.finished]
+
+    @property
+    def seconds_left(self) -> float:
+        """Of one core, for what is missing."""
+        return sum(run.seconds_left for run in self.runs)
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """By arm: the step up to which it is drawn; inside AZR one that all arms have."""
+        shortest = min(run.steps for run in self.runs)
+        return {run.arm_name: shortest if self.in_azr else run.steps for run in self.runs}
+
+    @property
+    def results(self) -> Path:
+        """Never in what is committed, unless `--save-results` asks for it."""
+        place = self.recipe.folder.resolve() if self.options.save_results else self.out
+        folder = place / "results"
+        folder = folder if self.options.save_results else folder / self.recipe.name
+        return folder / "7b" if self.in_azr else folder
+
+    @property
+    def committed(self) -> Path:
+        """Where the committed runs of the recipe's protocol are."""
+        return recipes_folder() / "runs" / self._protocol
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The overrides of all runs."""
+        return (*(() if self.in_azr else self.arms.local), *self.protocol.common)
+
+    def _run(self, name: str, seed: int) -> PlannedRun:
+        arm, options = self.arms.find(name), self.options
+        place = Path(name, f"seed_{seed}")
+        steps = options.steps or self.protocol.steps
+        path = self.out / self._protocol / place
+        if self.in_azr:
+            if arm.azr_overrides is None:
+                raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
+            overrides = (*self.common, *arm.azr_overrides, f"population.seed={seed}")
+            return PlannedRun(name, seed, steps, path.absolute(), overrides)
+        overrides = (*self.common, *arm.overrides)
+        run, committed = (
+            PlannedRun(name, seed, steps, of, overrides, arm.seconds)
+            for of in (path, self.committed / place)
+        )
+        takes_committed = options.from_results and committed.finished and not run.finished
+        return committed if takes_committed else run
+
+
+def azr_script(plan: RecipePlan) -> str:
+    """A shell script with AZR's command for every missing run; it needs AZR_HOME."""
+    recipe = plan.recipe
+    lines = [
+        "#!/usr/bin/env bash",
+        f"# {recipe.title} ({recipe.figure}) at 7B: stock AZR's command with one group added.",
+        f"# Afterwards: azr-population recipe {recipe.name} --scale 7b --out {plan.out}",
+        "set -euo pipefail",
+    ]
+    for run in plan.missing:
+        typed = [
+            *shlex.split(plan.protocol.command),
+            f"trainer.total_training_steps={run.steps}",
+            f"trainer.experiment_name={run.arm_name}_seed_{run.seed}",
+            *run.overrides,
+            f"population.run_dir={run.path}",
+        ]
+        lines.append(f'(cd "${{AZR_HOME:?name your AZR checkout}}" && {shlex.join(typed)})')
+    if recipe.after_7b:
+        folders = shlex.join(str(run.path) for run in plan.missing)
+        lines.append(recipe.after_7b.format(runs=folders, out=shlex.quote(str(plan.out))))
+    return "\n".join(lines) + "\n"
+
+
+def check_runs(runs: Iterable[PlannedRun]) -> None:
+    """Refuses what stands in the way, before anything is played or drawn. Raises UserError: a run
+    with another configuration, or with another base than the first one."""
+    bases: dict[str | None, tuple[str | None, Path]] = {}
+    for run in (run for run in runs if run.started):
+        if changed := other_values(run):
+            way_out = "leave out --from-results" if run.directory.results_only else "move it away"
+            raise UserError(f"{run.path} is another run: it has {changed}; {way_out}")
+        weights = run.directory.environment().get("base")
+        first, other = bases.setdefault(run.config.base.path, (weights, run.path))
+        if weights != first:
+            raise UserError(
+                f"{run.path} was made on a base with the hash {weights}, {other} on one with "
+                f"{first}: they cannot be compared; move one of them, or name another --out"
+            )
+
+
+def check_saving(plan: RecipePlan) -> None:
+    """Raises UserError where `--save-results` would put a part in the place of committed results,
+    or there is no checkout to commit from."""
+    if not (recipes_folder().resolve().parent / "pyproject.toml").is_file():
+        raise UserError("--save-results writes into a checkout, and this is none; leave it out")
+    versions = plan.results / "versions.json"
+    committed = read_json(versions)["runs"] if versions.is_file() else {}
+    steps = {
+        run.name: run.done if plan.options.from_results else max(run.done, run.steps)
+        for run in plan.runs
+    }
+    if lost := [name for name, done in committed.items() if steps.get(name, 0) < done]:
+        raise UserError(
+            f"--save-results would write results without {len(lost)} of the {len(committed)} runs "
+            f"of {versions.parent} ({', '.join(lost[:4])}); take all seeds, arms and steps, or "
+            "leave out --save-results"
+        )
+
+
+def other_values(run: PlannedRun) -> str:
+    """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
+    that an older run lacks is passed over."""
+    stored, wanted = flat(whole_config(run.directory)), flat(run.config.model_dump())
+    for settings in (stored, wanted):
+        settings["engine.threads"] = 0
+        if path := settings.get("base.path"):
+            short = Path(path).name if run.directory.results_only else str(Path(path).resolve())
+            settings["base.path"] = short
+    differing = [
+        f"{key}={stored.get(key)} instead of {wanted.get(key)}"
+        for key in dict.fromkeys([*stored, *wanted])
+        if stored.get(key) != wanted.get(key)
+        and ((key in stored and key in wanted) or OPTIONAL.search(key))
+        # None and [] are left to the domain or the defaults.
+        and not (key.startswith(("task.", "base.")) and wanted[key] in (None, []))
+        and not touches_only(key, REPEATED)
+    ]
+    more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
+    return ", ".join(differing[:6]) + more
+
+
+def save_runs(plan: RecipePlan) -> None:
+    """Commits settings, versions and metrics of the finished runs: what `--from-results` finds.
+
+    Numbers have six digits; members and the machine's paths are left out.
+    """
+    for run in plan.runs:
+        if not run.finished or run.directory.results_only:
+            continue
+        lines = {line["step"]: line for line in run.directory.metrics()}
+        for step, values in derived(run.directory).items():
+            lines.setdefault(step, {"step": step}).update(values)
+        config = run.directory.config()
+        config["run"]["dir"] = ""
+        if config["base"]["path"]:
+            config["base"]["path"] = Path(config["base"]["path"]).name
+        recorded = run.directory.environment()
+        kept = {k: recorded[k] for k in ("python", "packages", "base", "commit") if k in recorded}
+        folder = plan.committed / run.arm_name / f"seed_{run.seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
+        write_atomically(folder / "environment.json", json.dumps(kept, indent=1) + "\n")
+        text = "".join(_line(lines[step]) for step in sorted(lines))
+        # Without the time, equal results are equal bytes.
+        (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _line(line: Mapping[str, Any]) -> str:
+    """A line of metrics without its members."""
+    rounded = {
+        key: float(f"{value:.6g}") if isinstance(value, float) else value
+        for key, value in line.items()
+        if (group := key.partition("/")[0]) in ROLES or not role_of(group)
+    }
+    return json.dumps(rounded, separators=(",", ":")) + "\n"

@@ -1,0 +1,233 @@
+"""What a recipe is: `recipes/<kind>/<name>/recipe.yaml`, and the arms that all recipes share."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from azr_population.errors import UserError, did_you_mean, first_line
+
+Reducer = Literal[
+    "first_10pct", "last_10pct", "change", "last", "delta", "area",
+    "lowest_10pct", "highest_10pct", "autocorrelation", "median",
+]  # fmt: skip
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Arm(_Strict):
+    """A condition of the experiment: a population and what it overrides."""
+
+    title: str
+    population: str
+    nano: tuple[str, ...] | None = ()
+    """Overrides of a local run."""
+    azr: tuple[str, ...] | None = Field(None, alias="7b")
+    """Overrides of AZR's own command; None: the arm cannot be played there."""
+    seconds: float = 0.0
+    """A step on one core, for estimates."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        return (f"population={self.population}", *(self.nano or ()))
+
+    @property
+    def azr_overrides(self) -> tuple[str, ...] | None:
+        return None if self.azr is None else (f"+population={self.population}", *self.azr)
+
+
+class Protocol(_Strict):
+    """What all runs of one experiment have in common."""
+
+    steps: int
+    seeds: int | str
+    """How many, from 1; or which, as 11-22. Hypotheses are decided when all of them are there."""
+    common: tuple[str, ...] = ()
+    command: str = ""
+    """AZR's own command; empty for local runs."""
+
+
+class Arms(_Strict):
+    """`arms.yaml`."""
+
+    local: tuple[str, ...] = ()
+    """Overrides of all local runs, before those of their protocol."""
+    protocols: dict[str, Protocol]
+    arms: dict[Annotated[str, BeforeValidator(str)], Arm]
+
+    def find(self, name: str) -> Arm:
+        """The arm called `name`. Raises UserError: there is none."""
+        if name not in self.arms:
+            hint = did_you_mean(name, self.arms)
+            raise UserError(f"arm {name} does not exist{hint}; choose from: {', '.join(self.arms)}")
+        return self.arms[name]
+
+
+class TableRow(_Strict):
+    """A row of the table: one number per run, its mean and interval per arm."""
+
+    label: str
+    metric: str
+    """As in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
+    reduce: Reducer = "last_10pct"
+    role: str = ""
+    """Empty: that of the metric's own roles (`metrics.py`). `mean` is the mean over roles."""
+    ratio: bool = False
+    """Over the first arm's value of the same seed."""
+    paper: str = ""
+    """What the paper has there, with its source."""
+
+
+class Chart(_Strict):
+    """Curves over the steps, a line per arm (and role)."""
+
+    metric: str
+    title: str
+    unit: str = ""
+    roles: tuple[str, ...] = ("",)
+    note: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.metric.replace("/", "_")
+
+
+class Hypothesis(_Strict):
+    """What decides, written before anything is played: `arm` is above `than` in a row of the table,
+    by more than `margin`; without `than`, above `margin`."""
+
+    claim: str
+    row: str
+    """The row's label."""
+    arm: str
+    than: str = ""
+    margin: float = 0.0
+
+
+class Recipe(_Strict):
+    """`recipe.yaml`."""
+
+    name: str
+    title: str
+    figure: str
+    """The paper's table or figure, or whose question it is."""
+    paper: str = ""
+    """What the paper shows there, with its source."""
+    protocol: str = "short"
+    arms: tuple[Annotated[str, BeforeValidator(str)], ...] = ()
+    """The first is the baseline."""
+    hypotheses: tuple[Hypothesis, ...] = ()
+    level: float = Field(0.05, gt=0, lt=1)
+    """Of all hypotheses together; below 0.05 where an earlier analysis has spent a part of it."""
+    decision: str = ""
+    crossplay: int = 0
+    """After a run, its snapshots of every so many steps play each other."""
+    charts: tuple[Chart, ...] = ()
+    table: tuple[TableRow, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """Command lines of a recipe with programs of its own; `{results}` is where they write."""
+    minutes: float = 0.0
+    """Of the scripts."""
+    after_7b: str = ""
+    """The last line of the script at 7B; `{runs}` are the run directories."""
+
+    @model_validator(mode="after")
+    def _hypotheses_are_about_its_table(self) -> Recipe:
+        known = {"", *self.arms, *(row.label for row in self.table)}
+        named = {name for one in self.hypotheses for name in (one.row, one.arm, one.than)}
+        if named - known:
+            raise ValueError(f"hypotheses name {', '.join(sorted(named - known))}")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        return _files()[self.name].parent
+
+    @property
+    def baseline(self) -> str:
+        return next(iter(self.arms), "")
+
+    @property
+    def rows(self) -> dict[str, TableRow]:
+        """The rows of the table by label."""
+        return {row.label: row for row in self.table}
+
+
+def seed_numbers(seeds: int | str) -> range:
+    """`3` is 1, 2, 3, and `11-22` all from 11 to 22. Raises ValueError for anything else."""
+    first, dash, last = str(seeds).partition("-")
+    numbers = range(int(first), int(last) + 1) if dash else range(1, int(first) + 1)
+    if not numbers or numbers[0] < 1:
+        raise ValueError(f"{seeds} names no seed")
+    return numbers
+
+
+def recipes_folder() -> Path:
+    """`recipes/` of a checkout, or a folder of the installed package."""
+    return Path(str(files("azr_population.recipes")))
+
+
+def read_arms() -> Arms:
+    """`arms.yaml`. Raises UserError: it has a mistake."""
+    return _read(recipes_folder() / "arms.yaml", Arms)
+
+
+def recipe_names() -> list[str]:
+    """All recipes: the paper's tables and figures first, then the questions."""
+    return list(_files())
+
+
+def _files() -> dict[str, Path]:
+    paths = sorted(recipes_folder().glob("*/*/recipe.yaml"), key=_paper_order)
+    return {path.parent.name: path for path in paths}
+
+
+def read_recipe(name: str, arms: Arms) -> Recipe:
+    """The recipe called `name`, spelled in full. Raises UserError: there is none, or its file has a
+    mistake."""
+    names = _files()
+    if name not in names:
+        near = [candidate for candidate in names if candidate.startswith(name)]
+        hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
+        raise UserError(f"recipe {name} does not exist{hint}; choose from: {', '.join(names)}")
+    path = names[name]
+    recipe = _read(path, Recipe, name=name)
+    for arm in recipe.arms:
+        arms.find(arm)
+    if recipe.protocol not in arms.protocols:
+        raise UserError(f"{path}: protocol: {recipe.protocol} is not in arms.yaml")
+    return recipe
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def _read(path: Path, model: type[T], **more: Any) -> T:
+    """A YAML file as a model; a mistake is one line with the place in the file."""
+    try:
+        return model.model_validate({**yaml.safe_load(path.read_text(encoding="utf-8")), **more})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {place}: {first['msg']}") from None
+    except (OSError, yaml.YAMLError, TypeError) as error:
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def _paper_order(path: Path) -> tuple[str, bool, int, str]:
+    kind, name = path.parts[-3:-1]
+    digits = "".join(c for c in name.split("_")[0] if c.isdigit())
+    return kind, name.startswith("fig"), int(digits or 0), name

@@ -1,0 +1,429 @@
+"""A recipe's numbers, the tests between its arms, and what is drawn of them: `summary.md`, which is
+also printed, CSV, SVG and what made them.
+
+A seed is one observation. The hypotheses are tested as they are written; all other differences to
+the baseline are one family, corrected by Holm (1979): of so many some would exclude 0 by luck.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.markdown import Markdown
+
+from azr_population.analysis import frame
+from azr_population.analysis.charts import curves, to_svg
+from azr_population.analysis.frame import BUDGET, budget, read_run
+from azr_population.analysis.metrics import all_metrics
+from azr_population.analysis.statistics import (
+    LEVEL,
+    NOTHING,
+    REDUCERS,
+    Estimate,
+    band,
+    compare,
+    holm,
+    interval,
+    interval_text,
+)
+from azr_population.errors import UserError
+from azr_population.experiments.plan import PlannedRun, RecipePlan
+from azr_population.experiments.recipes import Chart, Hypothesis, Recipe, TableRow
+from azr_population.files import write_atomically, writing
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import ROLES, config_of, number
+from azr_population.versions import environment
+
+_READING = (
+    "Means over seeds with 95% intervals (Student's t). **Bold**: differs from "
+    "`{baseline}` (Welch), p < .05 after Holm's correction for all differences in the "
+    "table, at the planned number of seeds; "
+    "differences that a hypothesis is about are bold where that was shown or refuted. "
+    "p-values are in table.csv."
+)
+_LUCK = (
+    "Of several members with one and the same skill the best scores above, and the weakest below, "
+    "a single one by luck: a best member above the single agent, or a weakest one below it, is not "
+    "evidence. The means can be compared."
+)
+
+Tables = Mapping[str, Mapping[str, pd.DataFrame]]
+"""arm -> seed -> the tidy table of a run, without its members."""
+Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""label of a row -> arm -> seed -> its number."""
+
+
+def draw(plan: RecipePlan) -> Path:
+    """Prints the recipe's results, writes them into `plan.results` and returns its `summary.md`.
+
+    Runs that have no records yet are left out; the summary names them. Raises UserError: no run has
+    any of the recipe's metrics, or the folder cannot be written.
+    """
+    recipe, folder = plan.recipe, plan.results
+    tables: dict[str, dict[str, pd.DataFrame]] = {}
+    for run in (run for run in plan.runs if run.started and run.done):
+        table = read_run(run.path, run.arm_name)
+        tables.setdefault(run.arm_name, {})[run.path.name] = table[table["member"].isna()]
+    missing = _missing_metrics(recipe, tables)
+    with writing(f"--out {plan.out}"):
+        folder.mkdir(parents=True, exist_ok=True)
+    files = {"budget.csv": _budget(tables, plan.runs)}
+    heading = [
+        f"# {recipe.title} ({recipe.figure}), {plan.options.scale} scale",
+        f"Made by `{command()}`.",
+        _scope(plan),
+        f"The paper: {recipe.paper}" if recipe.paper else "",
+        f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
+    ]
+    parts: list[str] = []
+    results, hypotheses = results_of(recipe, tables, plan.lengths, plan.planned)
+    if recipe.hypotheses:
+        files["hypotheses.csv"] = hypotheses.drop(columns="seeds")
+        parts.append(_hypotheses_markdown(recipe, hypotheses))
+    if recipe.table:
+        files["table.csv"] = results.drop(columns="differs", errors="ignore")
+        parts += [_table_markdown(recipe, results), _READING.format(baseline=recipe.baseline)]
+        if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
+            parts.append(_LUCK)
+    shown = _joined([*heading[2:], *parts])
+    for chart in recipe.charts:
+        lines = _chart_lines(chart, tables, plan.lengths)
+        if lines.empty:
+            parts.append(f"No run has `{chart.metric}` yet.")
+            continue
+        files[f"{chart.file}.csv"] = lines
+        drawing = curves(lines, unit=chart.unit, percent=_is_percent(chart.metric), dashes=True)
+        to_svg(drawing, folder / f"{chart.file}.svg", chart.title)
+        parts += [f"![{chart.title}]({chart.file}.svg)", chart.note]
+    parts.append("What a member had per step (whole runs, means over seeds):")
+    parts.append(_markdown(files["budget.csv"]))
+    for name, content in files.items():
+        text = content.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        write_atomically(folder / name, text)
+    write_atomically(folder / "versions.json", json.dumps(_versions(plan), indent=1) + "\n")
+    summary = folder / "summary.md"
+    write_atomically(summary, _joined([*heading, *parts]) + "\n")
+    console = Console()
+    if console.is_terminal:
+        console.print(Markdown(shown))
+    else:
+        print(shown)
+    return summary
+
+
+def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
+    """A metric of one run over its steps; `role` as in `TableRow`. Empty if it is not recorded."""
+    if role == "mean":
+        curves = [points for role in ROLES if len(points := frame.curve(table, name, (role,)))]
+        return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
+    # Not declared: a stratum of the eval, or a metric of a domain that does not ship.
+    return frame.curve(table, all_metrics().get(name, name), (role,) if role else ())
+
+
+def results_of(
+    recipe: Recipe, tables: Tables, lengths: Mapping[str, int], planned: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The table (a line per row and arm) and the tested hypotheses (a line each) of the runs that
+    have come to their arm's length in steps; `planned` is the number of seeds of each arm at which
+    hypotheses are decided."""
+    samples = _samples(recipe, tables, lengths)
+    hypotheses = _tested(recipe, samples, planned)
+    return _table(recipe, samples, hypotheses, planned), hypotheses
+
+
+def _samples(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
+    """The number of every row and run that has come to its arm's length in steps."""
+    samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
+    for label, row in recipe.rows.items():
+        for arm, of_arm in tables.items():
+            for seed, table in of_arm.items():
+                points = curve(table[table["step"] <= lengths[arm]], row.metric, row.role)
+                value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
+                if table["step"].max() >= lengths[arm] and not math.isnan(value):
+                    samples[label].setdefault(arm, {})[seed] = value
+        if row.ratio:
+            base = samples[label].get(recipe.baseline, {})
+            samples[label] = {
+                arm: {seed: value / base[seed] for seed, value in values.items() if base.get(seed)}
+                for arm, values in samples[label].items()
+            }
+    return samples
+
+
+def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
+    """A line per hypothesis: what it says, its test and the verdict. One of several is tested at
+    Bonferroni's level, which has intervals."""
+    lines: list[dict[str, Any]] = []
+    for hypothesis in recipe.hypotheses:
+        of_row = samples[hypothesis.row]
+        a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
+        test, text = NOTHING, "not decided: nothing was measured"
+        if a and (b or not hypothesis.than):
+            level = recipe.level / len(recipe.hypotheses)
+            test = compare(a, b, False, level, hypothesis.margin)
+            text = verdict(hypothesis, test, planned)
+        lines.append(
+            hypothesis.model_dump()
+            | {"n": test.n, **_bounds("", test)}
+            | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
+            | {"verdict": text}
+            | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
+        )
+    tested = pd.DataFrame(lines)
+    if not lines:
+        return tested
+    # Hypotheses without runs yet count as well.
+    corrected = pd.Series(holm(tested["p"].fillna(1.0).tolist()))
+    return tested.assign(p=corrected.where(tested["p"].notna()))
+
+
+def verdict(hypothesis: Hypothesis, test: Estimate, planned: int) -> str:
+    """`shown`, `refuted`, `not shown`, or why it is `not decided`."""
+    if set(test.counts) != {planned}:
+        here = " and ".join(map(str, dict.fromkeys(test.counts)))
+        return f"not decided (planned for {planned} seeds, here {here})"
+    if math.isnan(test.low):
+        return "not decided: one seed, or no variance, has no interval"
+    if test.low > hypothesis.margin:
+        return "shown"
+    return "refuted" if test.high < hypothesis.margin else "not shown"
+
+
+def _table(
+    recipe: Recipe, samples: Samples, hypotheses: pd.DataFrame, planned: int
+) -> pd.DataFrame:
+    """A line per row and arm: mean and difference to the baseline, each with its interval; p, also
+    corrected (by Holm, or that of the hypothesis about it); the values of the seeds; and whether it
+    `differs`: by p, or by the hypothesis, and never at a number of seeds that was not planned."""
+    baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
+    tests = {
+        (label, arm): compare(values, of_row[baseline], False)
+        if baseline in of_row and arm != baseline
+        else NOTHING
+        for label, of_row in samples.items()
+        for arm, values in of_row.items()
+    }
+    decided = {
+        (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
+        for line in hypotheses.itertuples()
+        if line.than == baseline
+    }
+    family = [key for key in tests if key not in decided]
+    corrected = zip(family, holm([tests[key].p for key in family]), strict=True)
+    decided |= {key: (p, p < LEVEL and set(tests[key].counts) == {planned}) for key, p in corrected}
+    lines: list[dict[str, Any]] = []
+    for label, row in recipe.rows.items():
+        for arm, values in samples[label].items():
+            test, (p, differs) = tests[label, arm], decided[label, arm]
+            lines.append(
+                {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
+                | {"arm": arm, "n": len(values), **_bounds("", interval(values))}
+                | {**_bounds(against, test), "p": test.p, "p_corrected": p}
+                | {"values": " ".join(f"{value:.6g}" for value in values.values())}
+                | {"paper": row.paper, "differs": differs}
+            )
+    return pd.DataFrame(lines)
+
+
+def _bounds(prefix: str, test: Estimate) -> dict[str, float]:
+    return {f"{prefix}{name}": getattr(test, name) for name in ("mean", "low", "high")}
+
+
+def _joined(paragraphs: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
+    """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
+    wanted = dict.fromkeys(row.metric for row in recipe.table)
+    wanted |= dict.fromkeys(chart.metric for chart in recipe.charts)
+    recorded = {name for of in tables.values() for table in of.values() for name in table["metric"]}
+    missing = [metric for metric in wanted if metric not in recorded]
+    if wanted and len(missing) == len(wanted):
+        raise UserError(
+            f"{recipe.name} cannot be drawn: none of its runs has {', '.join(missing)}; they were "
+            "played before these were recorded, so run them again: leave out --from-results, and "
+            "name another --out"
+        )
+    return missing
+
+
+def _estimate(line: Mapping[str, Any], prefix: str = "") -> Estimate:
+    mean, low, high = (line[f"{prefix}{name}"] for name in ("mean", "low", "high"))
+    return Estimate(mean, low, high, (line["n"],))
+
+
+def _is_percent(metric: str) -> bool:
+    """Whether a metric is a fraction, which is shown in percent."""
+    declared = all_metrics().get(metric)
+    return declared.percent if declared else metric.startswith("eval/greedy/")
+
+
+def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
+    """The table for people; a cell names its n where it rests on fewer seeds than its column."""
+    seeds = table.groupby("arm")["n"].max() if len(table) else pd.Series(dtype=int)
+    arms = [arm for arm in recipe.arms if arm in seeds]
+    arms += sorted(set(seeds.index) - set(arms))  # of --arms
+    cells = {(line["row"], line["arm"]): line for line in table.to_dict("records")}
+    rows = []
+    for label, row in recipe.rows.items():
+        lines = {arm: cells.get((label, arm)) for arm in arms}
+        shown = {
+            f"{arm} (n={seeds[arm]})": _cell(row, line, seeds[arm]) if line else "-"
+            for arm, line in lines.items()
+        }
+        paper = {"the paper": row.paper or "-"} if any(r.paper for r in recipe.table) else {}
+        rows.append({"": label, **shown, **paper})
+    return _markdown(pd.DataFrame(rows))
+
+
+def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
+    """`**38.2% [37.1, 39.3]**`."""
+    percent = _is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
+    text = interval_text(_estimate(line), percent)
+    if line["n"] < seeds:
+        text += f" (n={line['n']})"
+    return f"**{text}**" if line["differs"] else text
+
+
+def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
+    """The hypotheses as they were written, and what came out."""
+    lines = ["## Hypotheses, written before the runs", ""]
+    for tested in hypotheses.to_dict("records"):
+        what = f"`{tested['arm']}`" + (f" minus `{tested['than']}`" if tested["than"] else "")
+        above = f" (above {tested['margin']:g}?)" if tested["margin"] else ""
+        line = f"- {tested['claim']} {tested['row']}, {what}{above}: "
+        if tested["n"]:
+            percent = _is_percent(recipe.rows[tested["row"]].metric)
+            line += interval_text(_estimate(tested), percent, signed=bool(tested["than"]))
+            line += (
+                f" ({tested['confidence']:.1%} interval), n={tested['seeds']}, p={tested['p']:.2g}"
+            )
+            line += ": "
+        lines.append(f"{line}**{tested['verdict']}**.")
+    if len(hypotheses) > 1:
+        lines += ["", "p is corrected by Holm for their number, the intervals by Bonferroni."]
+    if recipe.decision:
+        lines += ["", f"Decision: {recipe.decision}"]
+    return "\n".join(lines)
+
+
+def _chart_lines(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.DataFrame:
+    """The chart's lines, mean over seeds and 95% interval: `series`, `step`, `value`, `low`,
+    `high`; at steps that all seeds of an arm have."""
+    parts = []
+    for arm, of_arm in tables.items():
+        for role in chart.roles:
+            lines = {
+                seed: points[points.index <= lengths[arm]]
+                for seed, table in of_arm.items()
+                if len(points := curve(table, chart.metric, role))
+            }
+            if lines:
+                name = f"{arm} {role}s" if role and len(chart.roles) > 1 else arm
+                parts.append(band(lines).assign(series=name))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
+    """What a member of each arm had per step: whether the comparison is fair."""
+    lines = []
+    for arm, of_arm in tables.items():
+        played = [run.directory for run in runs if run.arm_name == arm and run.path.name in of_arm]
+        sizes = [config_of(run, "population") or {} for run in played]
+        counts = [size.get("teachers", 0) + size.get("students", 0) or 1 for size in sizes]
+        parts = [budget(table, n) for n, table in zip(counts, of_arm.values(), strict=True)]
+        used = pd.DataFrame(parts).mean()
+        line: dict[str, Any] = {"arm": arm, "members": counts[0]}
+        for key, title in BUDGET.items():
+            digits = {"trained_samples": 1, "updates": 2}.get(key, 0)
+            line[title] = f"{used[key]:.{digits}f}"
+        line["seconds/step"] = f"{used['seconds']:.1f}"
+        roles = ("teacher", "student") if counts[0] > 1 else ("agent",)
+        rates = dict.fromkeys(learning_rate(run, role) for run in played for role in roles)
+        lines.append(line | {"learning rates": ", ".join(filter(None, rates)) or "-"})
+    return pd.DataFrame(lines)
+
+
+def learning_rate(run: RunDirectory, role: str) -> str:
+    """A role's learning rate, or the range from which its members drew theirs; empty if it is not
+    recorded."""
+    drawn = config_of(run, "evolution", "hyperparameters", "lr") or {}
+    if role in drawn.get("roles", ()):
+        low, high = drawn["init"]
+        return f"{role} drawn from {low:g} to {high:g}"
+    rate = number(config_of(run, "population", f"{role}_lr"))
+    return "" if rate is None else f"{role} {rate:g}"
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    rows = [list(table), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
+    head, rule, *lines = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, rule.replace(" ", ""), *lines])
+
+
+def _scope(plan: RecipePlan) -> str:
+    """What the results rest on, and what is missing."""
+    finished = [run for run in plan.runs if run.finished]
+    lines = [
+        f"{len(finished)} of {len(plan.runs)} runs, seeds {plan.seeds[0]} to {plan.seeds[-1]}, "
+        f"{min(plan.lengths.values())} steps."
+    ]
+    absent: dict[str, list[str]] = {}
+    for run in plan.missing:
+        if not run.done:
+            absent.setdefault(run.arm_name, []).append(str(run.seed))
+    if absent:
+        named = (f"{arm} seeds {', '.join(seeds)}" for arm, seeds in absent.items())
+        lines.append(f"Not run: {'; '.join(named)}.")
+    if short := [f"{run.name} (step {run.done})" for run in plan.missing if run.done]:
+        lines.append(
+            f"Not finished, drawn as far as they are and not in the table: {', '.join(short)}."
+        )
+    if commits := ", ".join(f"{name} ({n})" for name, n in _commits(finished).items()):
+        lines.append(f"Run at commits {commits}.")
+    return " ".join(lines)
+
+
+def _versions(plan: RecipePlan) -> dict[str, Any]:
+    """What made the results: command, versions, bases, and the overrides of every arm."""
+    here, arms = environment(), {run.arm_name: plan.arms.find(run.arm_name) for run in plan.runs}
+    bases = {
+        Path(run.config.base.path or "").name: run.directory.environment().get("base")
+        for run in plan.runs
+        if not plan.in_azr
+    }
+    return {
+        "command": command(),
+        **{key: here[key] for key in ("commit", "python", "platform", "packages")},
+        # Of the runs themselves, which may be older than what draws them.
+        "bases": {name: weights for name, weights in bases.items() if weights},
+        "commits": dict(_commits(plan.runs)),
+        "seeds": list(plan.seeds),
+        "common": list(plan.common),
+        "arms": {
+            name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
+            for name, arm in arms.items()
+        },
+        "runs": {run.name: run.done for run in plan.runs},
+    }
+
+
+def _commits(runs: Iterable[PlannedRun]) -> Counter[str]:
+    """How many of the runs each commit played, by its first seven digits."""
+    commits = (run.directory.environment().get("commit") for run in runs if run.started)
+    return Counter(str(commit)[:7] for commit in commits if commit)
+
+
+def command() -> str:
+    """The command line as it was typed, without the place of the program."""
+    return shlex.join(["azr-population", *sys.argv[1:]])
