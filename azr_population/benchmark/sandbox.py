@@ -24,11 +24,11 @@ from azr_population.referee.sandbox import literal
 from azr_population.referee.sandbox.wire import SCRIPT, Call, SandboxWork
 
 _MORE = (
-    "ast", "atexit", "builtins", "codecs", "copyreg", "csv", "errno", "functools", "gc", "glob",
-    "hashlib", "hmac", "inspect", "io", "ipaddress", "linecache", "locale", "logging", "marshal",
-    "os", "os.path", "pathlib", "pickle", "platform", "pprint", "reprlib", "sched", "shlex",
-    "signal", "stat", "stringprep", "sys", "tempfile", "threading", "time", "timeit", "tokenize",
-    "traceback", "unittest", "urllib.parse", "uuid", "warnings", "weakref", "zoneinfo",
+    "ast", "atexit", "builtins", "codecs", "copyreg", "csv", "errno", "fileinput", "functools",
+    "gc", "glob", "hashlib", "hmac", "inspect", "io", "ipaddress", "linecache", "locale", "logging",
+    "marshal", "os", "os.path", "pathlib", "pickle", "platform", "pprint", "reprlib", "sched",
+    "shlex", "signal", "stat", "stringprep", "sys", "tempfile", "threading", "time", "timeit",
+    "tokenize", "traceback", "unittest", "urllib.parse", "uuid", "warnings", "weakref", "zoneinfo",
 )  # fmt: skip
 """Modules that solutions import. They are harmless here: the kernel limits what a program may do,
 and the referee's tests allow every module."""

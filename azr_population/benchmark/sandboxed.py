@@ -8,6 +8,7 @@ the sandbox. Functions are called as in evalplus, contests' solutions as in Live
 
 import ast
 import base64
+import builtins
 import collections.abc
 import contextlib
 import hashlib
@@ -15,6 +16,7 @@ import io
 import json
 import marshal
 import sys
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -212,18 +214,39 @@ def method_of(solution: str, function: str) -> Callable[[str], Any]:
 
 
 def script_of(solution: str) -> Callable[[str], str]:
-    """Runs the solution as a script and returns what it prints."""
+    """Runs the solution as a script and returns what it prints. Each test has a standard input of
+    its own; the one that was there when the solution was loaded (`from sys import stdin`) answers
+    as LiveCodeBench lets it, with lines that have no line break."""
+    loaded: Any = _stream(b"")
+    sys.stdin = loaded
     main = started(as_function(solution))["wrapped_function"]
+    start: Any = run_in_place
+    threading.Thread.start, threading.Thread.join = start, lambda *_, **__: None  # type: ignore
 
     def run(typed: str) -> str:
-        sys.stdin = io.TextIOWrapper(io.BytesIO(typed.encode()))
-        sys.stdout = stdout = io.TextIOWrapper(io.BytesIO(), write_through=True)
+        lines = iter(typed.split("\n"))
+        loaded.read, loaded.readlines = lambda *_: typed, lambda *_: typed.split("\n")
+        loaded.readline = lambda *_: next(lines)
+        sys.stdin, sys.stdout = _stream(typed.encode()), (stdout := _stream(b""))
+        # For modules such as fileinput; the solution has the name from the prelude.
+        builtins.open = lambda *_, **__: io.StringIO(typed)  # type: ignore
         with contextlib.suppress(SystemExit):
             main()
         stdout.flush()
-        return stripped_lines(stdout.buffer.getvalue().decode("utf-8", "replace"))
+        return stripped_lines(stdout.buffer.getvalue().decode("utf-8", "replace"))  # type: ignore
 
     return run
+
+
+def _stream(content: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(content), write_through=True)
+
+
+def run_in_place(thread: threading.Thread) -> None:
+    """Takes the place of `Thread.start`: the sandbox has one thread, and a contest's solution
+    starts another for its larger stack. What it raises ends the thread alone."""
+    with contextlib.suppress(Exception, SystemExit):
+        thread.run()
 
 
 def started(tree: ast.Module) -> dict[str, Any]:

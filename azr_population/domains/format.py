@@ -12,7 +12,15 @@ from azr_population.domains.task import ParsedProposal, Task
 if TYPE_CHECKING:
     from azr_population.engines.engine import Completion
 
-_FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(
+    r"```[ \t]*([A-Za-z]*)[^\n`]*\n(.*?)(?:(?:^ {0,3}|(?<=\S))```[ \t]*\r?$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A fenced block as in Markdown: a fence that is indented by more than three blanks, as in a
+docstring, does not close it, and the last one may end with the text. A fence may also end a line of
+the content."""
+
+_ALIASES = {"py": "python"}
 
 
 class Format(ABC):
@@ -91,8 +99,15 @@ def shown(task: Task) -> int:
 
 
 def blocks_named(name: str, text: str) -> list[str]:
-    """The contents of the fenced blocks of that name, in order."""
-    return [body.strip("\n") for block, body in _FENCE.findall(text) if block.lower() == name]
+    """The contents of the fenced blocks of that name, in order; those in a draft do not count."""
+    blocks = ((block.lower(), body) for block, body in _FENCE.findall(without_draft(text)))
+    return [body.strip("\r\n") for block, body in blocks if _ALIASES.get(block, block) == name]
+
+
+def without_draft(text: str) -> str:
+    """What stands behind a reasoning model's `</think>`. Its chat template may have written
+    `<think>` already; a draft that does not end has nothing behind it."""
+    return text.rpartition("</think>")[2].partition("<think>")[0]
 
 
 def write_blocks(*written: tuple[str, str]) -> str:

@@ -30,11 +30,15 @@ _DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 UNSUPPORTED = (
     "use_dora", "use_rslora", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save",
     "layer_replication", "trainable_token_indices", "fan_in_fan_out", "use_qalora",
-    "target_parameters", "lora_ga_config", "corda_config", "eva_config", "megatron_config",
-    "alora_invocation_tokens", "arrow_config", "use_bdlora",
+    "target_parameters", "megatron_config", "alora_invocation_tokens", "arrow_config",
+    "use_bdlora",
 )  # fmt: skip
 """Fields of LoraConfig that must be empty or false: otherwise the adapter is not alpha/r B A on
 linear layers with one rank and alpha."""
+
+_INITIALISATIONS = (True, False, None, "gaussian", "eva", "orthogonal")
+"""Values of `init_lora_weights` that leave the base as it is. The others (pissa, olora, corda,
+loftq, lora_ga) change its weights, and their adapters mean nothing without that change."""
 
 LARGEST_SCALING = 1e4
 """Far above any trained adapter's scaling; beyond it products of factors overflow."""
@@ -128,6 +132,13 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     for field in UNSUPPORTED:
         if config.get(field):
             raise UserError(f"{folder} uses {field}; a member is alpha/r B A alone", key=field)
+    if (start := config.get("init_lora_weights", True)) not in _INITIALISATIONS:
+        raise UserError(
+            f"{folder} was trained with init_lora_weights={start}, which changes the base's own "
+            "weights; save it in PEFT with path_initial_model_for_weight_conversion, or train with "
+            "another initialisation",
+            key="init_lora_weights",
+        )
     if fields.lora_alpha / fields.r > LARGEST_SCALING:
         raise UserError(f"{path}: lora_alpha / r is above {LARGEST_SCALING:g}")
     return config

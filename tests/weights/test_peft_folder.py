@@ -52,6 +52,23 @@ def test_members_load_in_peft_and_peft_members_load_here_bit_for_bit(tmp_path, m
     bank.write(0, back)
 
 
+@pytest.mark.parametrize(
+    ("start", "fits"),
+    [(True, 1), (False, 1), ("gaussian", 1), ("eva", 1), ("orthogonal", 1), ("pissa", 0)]
+    + [(start, 0) for start in ("pissa_niter_16", "olora", "corda", "loftq", "lora_ga", "new")],
+)
+def test_an_adapter_that_needs_a_changed_base_is_refused(tmp_path, start, fits):
+    save_adapter(adapter_of(), tmp_path / "a", "base")
+    file = tmp_path / "a" / "adapter_config.json"
+    written = json.loads(file.read_text()) | {"init_lora_weights": start, "eva_config": {"rho": 2}}
+    file.write_text(json.dumps(written))
+    if fits:
+        assert load_adapter(tmp_path / "a").spec.rank == 4
+    else:
+        with refuses(f"init_lora_weights={start}"):
+            load_adapter(tmp_path / "a")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_round_trip_keeps_bits_and_dtype(tmp_path, dtype):
     adapter = adapter_of(dtype)

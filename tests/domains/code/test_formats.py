@@ -64,6 +64,41 @@ def test_malformed_nano_proposals_are_none(type, text):
     assert NanoFormat().parse_proposal(type, text) is None
 
 
+DRAFT = "```python\ndraft\n```\n" + "".join(f"```input\n{i}\n```\n" for i in range(6))
+
+
+@pytest.mark.parametrize("opened", ["<think>\n", ""])
+def test_nothing_in_a_draft_is_a_part_of_a_proposal_or_an_answer(opened):
+    form, final = ChatFormat(), ChatFormat().write_proposal(TASKS[F])
+    parsed = form.parse_proposal(F, f"{opened}{DRAFT}</think>\n{final}")
+    assert (parsed.program, parsed.inputs, parsed.message) == (PROGRAM, INPUTS, "appends")
+    assert form.parse_proposal(F, f"{opened}{DRAFT}</think>\nDone.") is None
+    assert form.parse_answer(I, f"{opened}{DRAFT}</think>\nIt is clear.") is None
+    assert form.parse_answer(I, f"<think>\n{DRAFT}") is None
+    assert form.parse_answer(I, DRAFT) == "5"
+
+
+DOCSTRING = (
+    'def f(x):\n    """Doubles.\n\n    ```\n    f(1) == 2\n    ```\n    """\n    return 2 * x'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("```py\nx = 1\n```", "x = 1"),
+        ("``` python3 title\r\nx = 1\r\n```\r\nDone", "x = 1"),
+        ("   ```python\nx = 1\n   ```", "x = 1"),
+        ("So: ```python\nx = 1```\nwith ```f``` in it.\n", "x = 1"),
+        ("```python\nx = 1\n", "x = 1"),
+        (f"```python\n{DOCSTRING}\n```\n```input\n1\n```", DOCSTRING),
+        ("```pycon\nx = 1\n```", None),
+    ],
+)
+def test_which_blocks_are_programs(text, program):
+    assert ChatFormat().parse_answer(F, text) == program
+
+
 def test_chat_proposals_are_the_last_blocks_and_code_f_needs_all_its_inputs():
     form = ChatFormat()
     program = f"first\n```python\nx\n```\nthen\n```Python\n{PROGRAM}\n```\n"
