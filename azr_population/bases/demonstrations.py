@@ -7,9 +7,9 @@ group have the beginning of their prompts in common, which comes once.
 from random import Random
 from typing import Any
 
-from azr_population.bases.nano.corpus import F, Group, I, Mix, O, draw_groups
 from azr_population.bases.sft_trainer import Document, branched
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.generator.corpus import F, Group, I, Mix, O, draw_groups
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.engines import text

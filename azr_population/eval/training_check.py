@@ -22,9 +22,9 @@ import pandas as pd
 import torch
 
 from azr_population.analysis.statistics import interval, interval_text
-from azr_population.bases.nano.eval_tasks import CORE, draw_task
-from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
+from azr_population.domains.code.generator.eval_tasks import CORE, draw_task
+from azr_population.domains.code.generator.tail import BANDS, TailGrammar
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample

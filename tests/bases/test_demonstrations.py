@@ -12,10 +12,10 @@ from azr_population.bases.demonstrations import (
     draw_documents,
     encode,
 )
-from azr_population.bases.nano.corpus import draw_groups, run_function
 from azr_population.bases.sft_trainer import branched, pack
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ShortFormat
+from azr_population.domains.code.generator.corpus import draw_groups, run_function
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import is_held_out
 from azr_population.domains.puzzles.domain import Puzzles

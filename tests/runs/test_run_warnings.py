@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from azr_population.domains.code.domain import REFUSALS
+from azr_population.domains.code.rules import REFUSALS
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.method.callbacks import Warn
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR

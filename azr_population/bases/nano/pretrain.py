@@ -17,7 +17,6 @@ import torch
 import torch._dynamo
 
 from azr_population.bases.demonstrations import encode
-from azr_population.bases.nano.corpus import draw_groups
 from azr_population.bases.nano.tokenizer import build_tokenizer, save_tokenizer
 from azr_population.bases.sft_trainer import (
     Document,
@@ -27,6 +26,7 @@ from azr_population.bases.sft_trainer import (
     train,
 )
 from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.generator.corpus import draw_groups
 
 SAMPLE = (
     "<PO>def f(n):\n    x = 0\n    for i in range(2):\n        x -= i - 7\n"

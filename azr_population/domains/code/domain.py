@@ -1,8 +1,7 @@
 """Code: AZR's types of task. The referee runs every program, rules refuse guessable ones."""
 
-import ast
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import ClassVar
@@ -12,14 +11,9 @@ from pydantic import BaseModel, ValidationError, model_validator
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS, MARKS
-from azr_population.domains.code.source import (
-    NOT_FINITE,
-    arguments,
-    fingerprint,
-    is_finite,
-    literal,
-    read_program,
-)
+from azr_population.domains.code.generator.eval_tasks import draw_eval_tasks, strata
+from azr_population.domains.code.rules import REFUSALS, reads_a_parameter, task_or_reason
+from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite, read_program
 from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
 from azr_population.domains.code_e.grammar import make
 from azr_population.domains.code_e.named_error import exception_name, naming, same_name
@@ -113,39 +107,6 @@ class ProgramDomain(Domain):
         return fingerprint(program, constants)
 
 
-def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
-    """True, False or None: a coin flip solves half of these."""
-    return any(output in ("True", "False", "None") for output in outputs)
-
-
-def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
-    """The answer does not depend on the input: no parameter is read, or all outputs are equal.
-
-    With a single input only the text is examined; a program that reads its parameter without effect
-    passes.
-    """
-    if len(outputs) > 1:
-        return len(set(outputs)) == 1
-    return not reads_a_parameter(proposal.program)
-
-
-def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
-    """Every output is among its arguments."""
-    return all(
-        output in map(literal, arguments(source))
-        for source, output in zip(proposal.inputs, outputs, strict=True)
-    )
-
-
-REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
-    "boolean": _boolean,
-    "constant": _constant,
-    "identity": _identity,
-}
-"""The rules that refuse guessable answers, by name. They examine source text and the literals that
-the referee saw, and run nothing."""
-
-
 class _SeedRow(BaseModel):
     """A program with one input: a code_o and a code_i proposal; or with several: one of code_f."""
 
@@ -201,12 +162,7 @@ class Code(ProgramDomain):
         if proposal.type == CODE_E:
             name = exception_name(outputs[0])
             return Task(**vars(proposal), outputs=(name,)) if name else Reason.TAMPERED.value
-        if any(len(output) > rules.max_output_chars for output in outputs):
-            return "output_too_long"
-        for name in self.rejected(rules):
-            if REFUSALS[name](proposal, outputs):
-                return name
-        return Task(**vars(proposal), outputs=outputs)
+        return task_or_reason(proposal, outputs, rules)
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:
         """For code_f only the hidden pairs decide."""
@@ -232,15 +188,10 @@ class Code(ProgramDomain):
         return super().draw(type, rng, held_out)
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
-        from azr_population.bases.nano.eval_tasks import draw_eval_tasks
-
         added = [type for type in types if type not in Code.types]
         return draw_eval_tasks(per_type, seed, types) + super().eval_tasks(per_type, seed, added)
 
     def strata(self, per_type: int) -> list[str]:
-        from azr_population.bases.nano.eval_tasks import strata
-
         return strata(per_type)
 
     def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
@@ -282,19 +233,3 @@ class CodeE(Code):
 def _compared(answer: str, task: Task) -> Verdict:
     solved = same_name(answer, task.outputs[0])
     return Verdict(solved, (Reason.SOLVED if solved else Reason.WRONG).value)
-
-
-def reads_a_parameter(program: str) -> bool:
-    """Whether `f` reads any of its parameters."""
-    tree = read_program(program)
-    body = tree.body if tree else []
-    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
-    if not functions:
-        return False
-    entry = functions[-1]
-    names = {node.arg for node in ast.iter_child_nodes(entry.args) if isinstance(node, ast.arg)}
-    return any(
-        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-        for statement in entry.body
-        for node in ast.walk(statement)
-    )

@@ -16,11 +16,11 @@ from pathlib import Path
 from random import Random
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.nano.eval_tasks import CORE, draw_eval_tasks, draw_task
-from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat, NanoFormat
+from azr_population.domains.code.generator.eval_tasks import CORE, draw_eval_tasks, draw_task
+from azr_population.domains.code.generator.tail import BANDS, TailGrammar
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.complexity import DESCRIPTORS
-from azr_population.domains.code.domain import Code, reads_a_parameter
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.rules import reads_a_parameter
 from azr_population.domains.code.source import arguments, is_finite, literal, read_program
 from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.domains.code_e.named_error import naming

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from azr_population.bases.nano.expressions import ARGUMENTS, LETTERS, LIST, STR, Scope
-from azr_population.bases.nano.grammar import Grammar, Written, reads
+from azr_population.domains.code.generator.expressions import ARGUMENTS, LETTERS, LIST, STR, Scope
+from azr_population.domains.code.generator.grammar import Grammar, Written, reads
 
 SHARES = {"propose": 0.5, "solve": 0.12}
 """Chance of a tail construct in a document, by phase. Such a document is drawn until one is

@@ -1,11 +1,11 @@
 import ast
 from random import Random
 
-from azr_population.bases.nano import corpus
-from azr_population.bases.nano.corpus import draw_groups, run_function
-from azr_population.bases.nano.grammar import Grammar
 from azr_population.bases.sft_trainer import made_ahead
 from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.generator import corpus
+from azr_population.domains.code.generator.corpus import draw_groups, run_function
+from azr_population.domains.code.generator.grammar import Grammar
 from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.domain import is_held_out
 

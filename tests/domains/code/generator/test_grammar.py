@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
-from azr_population.bases.nano.corpus import run_function
-from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.complexity import measures
+from azr_population.domains.code.generator.corpus import run_function
+from azr_population.domains.code.generator.grammar import Grammar
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 5])

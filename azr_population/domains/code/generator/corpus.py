@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from azr_population.bases.nano.grammar import Grammar, Written
-from azr_population.bases.nano.tail import SHARES, TailGrammar, draw_construct
 from azr_population.domains.code.formats import CODE_F_INPUTS
+from azr_population.domains.code.generator.grammar import Grammar, Written
+from azr_population.domains.code.generator.tail import SHARES, TailGrammar, draw_construct
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import is_held_out
 

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 from constructs import shape
 
-from azr_population.bases.nano.corpus import draw_groups, run_function
-from azr_population.bases.nano.grammar import Grammar
-from azr_population.bases.nano.tail import (
+from azr_population.domains.code.generator.corpus import draw_groups, run_function
+from azr_population.domains.code.generator.grammar import Grammar
+from azr_population.domains.code.generator.tail import (
     CONSTRUCTS,
     SHARES,
     TailGrammar,

@@ -9,7 +9,14 @@ covered: functions in functions, classes, dictionaries, floats, recursion, excep
 import re
 from typing import NamedTuple
 
-from azr_population.bases.nano.expressions import ARGUMENTS, INT, LIST, STR, Expressions, Scope
+from azr_population.domains.code.generator.expressions import (
+    ARGUMENTS,
+    INT,
+    LIST,
+    STR,
+    Expressions,
+    Scope,
+)
 
 _LOCALS = "xyzw"
 

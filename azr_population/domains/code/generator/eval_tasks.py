@@ -8,13 +8,17 @@ improve the tail; the core shows forgetting.
 from collections.abc import Collection
 from random import Random
 
-from azr_population.bases.nano.corpus import MAX_VALUE_CHARS, core_program, examine
-from azr_population.bases.nano.tail import BANDS, CONSTRUCTS, TailGrammar, draw_composition
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import CODE_F_INPUTS
+from azr_population.domains.code.generator.corpus import MAX_VALUE_CHARS, core_program, examine
+from azr_population.domains.code.generator.tail import (
+    BANDS,
+    CONSTRUCTS,
+    TailGrammar,
+    draw_composition,
+)
+from azr_population.domains.code.rules import task_or_reason
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.referee import Execution, Reason
 
 LEVELS = (0, 1, 2, 3, 4)
 """Statements before the return of a core program, equally many tasks of each."""
@@ -85,6 +89,6 @@ def draw_task(
         pairs = example.pairs[: CODE_F_INPUTS if type == TaskType.CODE_F else 1]
         inputs, outputs = zip(*pairs, strict=True)
         proposal = ParsedProposal(type, example.program, inputs)
-        task = Code().accept(proposal, Execution(True, Reason.OK, outputs), _RULES)
+        task = task_or_reason(proposal, outputs, _RULES)
         if isinstance(task, Task):
             return task

@@ -1,0 +1,69 @@
+"""Which executed programs are code tasks: rules that refuse guessable ones."""
+
+import ast
+from collections.abc import Callable
+
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.source import arguments, literal, read_program
+from azr_population.domains.task import ParsedProposal, Task
+
+
+def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """True, False or None: a coin flip solves half of these."""
+    return any(output in ("True", "False", "None") for output in outputs)
+
+
+def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """The answer does not depend on the input: no parameter is read, or all outputs are equal.
+
+    With a single input only the text is examined; a program that reads its parameter without effect
+    passes.
+    """
+    if len(outputs) > 1:
+        return len(set(outputs)) == 1
+    return not reads_a_parameter(proposal.program)
+
+
+def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """Every output is among its arguments."""
+    return all(
+        output in map(literal, arguments(source))
+        for source, output in zip(proposal.inputs, outputs, strict=True)
+    )
+
+
+REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
+    "boolean": _boolean,
+    "constant": _constant,
+    "identity": _identity,
+}
+"""The rules that refuse guessable answers, by name. They examine source text and the literals that
+the referee saw, and run nothing."""
+
+
+def task_or_reason(
+    proposal: ParsedProposal, outputs: tuple[str, ...], rules: TaskConfig
+) -> Task | str:
+    """The task of a proposal with these outputs, or the name of the rule that refuses it."""
+    if any(len(output) > rules.max_output_chars for output in outputs):
+        return "output_too_long"
+    for name in REFUSALS if rules.reject is None else rules.reject:
+        if REFUSALS[name](proposal, outputs):
+            return name
+    return Task(**vars(proposal), outputs=outputs)
+
+
+def reads_a_parameter(program: str) -> bool:
+    """Whether `f` reads any of its parameters."""
+    tree = read_program(program)
+    body = tree.body if tree else []
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
+    if not functions:
+        return False
+    entry = functions[-1]
+    names = {node.arg for node in ast.iter_child_nodes(entry.args) if isinstance(node, ast.arg)}
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        for statement in entry.body
+        for node in ast.walk(statement)
+    )
