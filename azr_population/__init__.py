@@ -8,6 +8,7 @@ Importing this package is cheap on purpose: it does not import torch, ray, verl 
 Hydra can discover the plugin in any AZR environment without delay. A name is imported on first use.
 """
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,10 @@ __version__ = "0.3.0"
 # An installation has patches/ and recipes/ in this folder; in a checkout they lie beside it.
 if not (Path(__file__).parent / "patches").is_dir():
     __path__.append(str(Path(__file__).parents[1]))
+
+# A user without an entry and without HOME, as in containers: libraries ask for a home at import.
+if os.path.expanduser("~") == "~":
+    os.environ["HOME"] = "/nonexistent"
 
 _NAMES = {
     "config.load": ["load_config"],

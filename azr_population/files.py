@@ -6,6 +6,7 @@ every fault in a file that is read is a `UserError`.
 """
 
 import codecs
+import errno
 import fcntl
 import io
 import json
@@ -14,11 +15,12 @@ import re
 import secrets
 import shutil
 import stat
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from azr_population.errors import UserError
 
@@ -33,6 +35,10 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Byte order marks, as Windows' editors and PowerShell's `>` write them."""
+_NOT_THERE = frozenset(
+    (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EPERM)
+)
+"""How file systems (network, FUSE, those of Windows) answer a call that they do not have."""
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -44,8 +50,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
         os.replace(temporary, path)
     except IsADirectoryError as error:
         raise UserError(f"{path} is a folder, and a file belongs there; move it away") from error
@@ -64,14 +69,39 @@ def writing(what: object, way_out: str = "") -> Iterator[None]:
 
 @contextmanager
 def lock(path: Path, used: str) -> Iterator[None]:
-    """Holds an exclusive lock on a file, which a crash releases too. Raises UserError with the
-    message `used`: another process has it."""
+    """Holds an exclusive lock on a file, which a crash releases too; warns if the file system has
+    no locks. Raises UserError with the message `used`: another process has it."""
     with open(path, "ab", opener=open_own) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise UserError(used) from error
+        except OSError as error:
+            if error.errno not in _NOT_THERE:
+                raise
+            warnings.warn(
+                f"{path.parent} is on a file system without locks ({error.strerror}); nothing "
+                "keeps a second process from writing there",
+                stacklevel=3,
+            )
         yield
+
+
+@contextmanager
+def if_supported() -> Iterator[None]:
+    """Ignores that the file system does not have what is asked for inside (`chmod`, `fsync`)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+
+
+def sync(file: IO[Any]) -> None:
+    """Puts what was written to the file on the disk, if its file system can be told to."""
+    file.flush()
+    with if_supported():
+        os.fsync(file.fileno())
 
 
 def open_own(name: str | Path, flags: int) -> int:
@@ -221,7 +251,7 @@ def replacing_folder(final: Path) -> Iterator[Path]:
         for path in temporary.rglob("*"):
             if path.is_file():
                 with path.open("rb") as file:
-                    os.fsync(file.fileno())
+                    sync(file)
     except BaseException:
         # Do not leave half a folder behind, for example on a full disk.
         _remove(temporary)
@@ -236,7 +266,8 @@ def replacing_folder(final: Path) -> Iterator[Path]:
     _remove(old)
     directory = os.open(final.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)
+        with if_supported():
+            os.fsync(directory)
     finally:
         os.close(directory)
 

@@ -1,5 +1,9 @@
+import errno
+import fcntl
 import os
 import resource
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -7,6 +11,7 @@ from refusals import refuses
 
 from azr_population.files import (
     inflate,
+    lock,
     read_json,
     read_text,
     refuse_unplain,
@@ -110,3 +115,58 @@ def test_packed_data_are_unpacked_up_to_a_limit():
         with pytest.raises(ValueError):
             inflate(packed, 1000)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000, "kB"
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Makes the system calls of a file system that has neither locks nor syncing."""
+
+    def answer(number):
+        def fail(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", fail)
+        monkeypatch.setattr(os, "fsync", fail)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK, errno.EPERM]
+)
+def test_what_a_file_system_does_not_have_ends_no_run(tmp_path, without, number):
+    without(number)
+    with pytest.warns(UserWarning, match="without locks"), lock(tmp_path / ".lock", "in use"):
+        write_atomically(tmp_path / "a", "text")
+        with replacing_folder(tmp_path / "step_1") as folder:
+            folder.mkdir()
+            (folder / "b").write_text("text")
+    assert (tmp_path / "a").read_text() == (tmp_path / "step_1/b").read_text() == "text"
+
+
+def test_what_is_broken_is_not_ignored(tmp_path, without):
+    without(errno.EIO)
+    with pytest.raises(OSError):
+        write_atomically(tmp_path / "a", "text")
+    with pytest.raises(OSError), lock(tmp_path / ".lock", "in use"):
+        pass
+
+
+def test_a_lock_is_one_process_s(tmp_path):
+    with lock(tmp_path / ".lock", "in use"), refuses("in use"), lock(tmp_path / ".lock", "in use"):
+        pass
+
+
+def test_a_user_without_a_home_and_a_name_starts():
+    """As in a container that is started as any user; Altair asks for a home at its import."""
+    program = """
+import os, pwd
+def unknown(uid): raise KeyError(uid)
+pwd.getpwuid = unknown
+import azr_population.analysis.charts
+from azr_population.printable import shareable
+print(shareable("a"))
+"""
+    environment = {k: v for k, v in os.environ.items() if k not in ("HOME", "USER", "LOGNAME")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
+    assert done.stdout == b"a\n", done.stderr

@@ -7,14 +7,16 @@ verdict) and of memory.
 
 import atexit
 import logging
-import multiprocessing
 import os
 import re
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 from azr_population.benchmark.problem import (
@@ -137,6 +139,25 @@ def read_within_limits(
     return [result(f) for f in [pool.schedule(_limited, args=a, timeout=wall) for a in arguments]]
 
 
+class _Process(SpawnProcess):
+    """Does not run the main module again, which may be a script without a guard, or come from
+    standard input and so have no file."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Spawn(SpawnContext):
+    """A fork of a process that holds a model and threads is neither cheap nor safe."""
+
+    Process = _Process
+
+
 @cache
 def _processes() -> Any:
     """One per core; they end with this process."""
@@ -144,8 +165,7 @@ def _processes() -> Any:
 
     pool = ProcessPool(
         max_workers=len(os.sched_getaffinity(0)),
-        # A fork of a process that holds a model and threads is neither cheap nor safe.
-        context=multiprocessing.get_context("spawn"),
+        context=_Spawn(),
         initializer=_limit,
     )
     atexit.register(pool.join)
@@ -155,7 +175,9 @@ def _processes() -> Any:
 
 def _limit() -> None:
     """In a new process: a memory limit, and Ctrl-C is for the parent to handle."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    _, highest = resource.getrlimit(resource.RLIMIT_AS)  # -1: no limit
+    most = _MEMORY_BYTES if highest == resource.RLIM_INFINITY else min(_MEMORY_BYTES, highest)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Its default action ends the process wherever it is, in the middle of a C function too.

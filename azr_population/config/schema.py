@@ -7,11 +7,13 @@ dynamics at nano scale.
 """
 
 import difflib
+import os
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -25,6 +27,16 @@ from pydantic import (
 from typing_extensions import Self
 
 from azr_population.errors import UserError
+
+
+def _absolute(path: str) -> str:
+    """`path` from the root if it exists, since a run may be resumed elsewhere. Hub names stay."""
+    expanded = os.path.expanduser(path)
+    return os.path.abspath(expanded) if os.path.exists(expanded) else path
+
+
+LocalPath = Annotated[str, AfterValidator(_absolute)]
+"""A file or a folder, or a name on the Hub."""
 
 COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
@@ -109,9 +121,9 @@ class InitFromConfig(Section):
     or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
     which changes nothing. A smaller rank is padded, and dW stays."""
 
-    teacher: list[str] = []
-    student: list[str] = []
-    agent: list[str] = []
+    teacher: list[LocalPath] = []
+    student: list[LocalPath] = []
+    agent: list[LocalPath] = []
 
     @field_validator("teacher", "student", "agent", mode="before")
     @classmethod
@@ -309,7 +321,7 @@ class TaskConfig(Section):
     example_tasks: int = Field(default=0, ge=0)
     """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
     buffer_size: int = Field(default=4096, ge=1)
-    seed_file: str | None = None
+    seed_file: LocalPath | None = None
     """AZR seed tasks (`*_seed_io.jsonl`) that fill the buffer before the first step."""
 
 
@@ -339,7 +351,7 @@ class BaseConfig(Section):
     """The frozen base model and its prompts."""
 
     name: str = "nano"
-    path: str | None = None
+    path: LocalPath | None = None
     """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
     prompt_format: str = "nano"
     """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for

@@ -22,7 +22,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from itertools import count
 from pathlib import Path
@@ -37,6 +37,7 @@ from azr_population.files import (
     read_text,
     read_yaml,
     refuse_unplain,
+    sync,
     write_atomically,
     writing,
 )
@@ -48,10 +49,19 @@ BOUNDED = {"completions": 32_000_000}
 """Bytes at which a record's file replaces its older file."""
 
 
-def next_folder(population: str) -> Path:
-    """The first folder `runs/<population>-<date>-<n>` that does not exist."""
+def next_folder(population: str, reserve: bool = False) -> Path:
+    """The first folder `runs/<population>-<date>-<n>` that does not exist. With `reserve` it is
+    made, so that no other process gets it too."""
     name = f"{population}-{date.today().isoformat()}"
-    return next(path for n in count(1) if not (path := Path("runs", f"{name}-{n}")).exists())
+    number = count(1)
+    while True:
+        path = Path("runs", f"{name}-{next(number)}")
+        if path.exists():
+            continue
+        with writing(f"run.dir={path}"), suppress(FileExistsError):
+            if reserve:
+                path.mkdir(parents=True)
+            return path
 
 
 class RunDirectory:
@@ -139,8 +149,7 @@ class RunDirectory:
         older, path = self._files(record)
         with open(path, "a", encoding="utf-8", opener=open_own) as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
             size = file.tell()
         if size > BOUNDED.get(record, size):
             os.replace(path, older)
@@ -269,7 +278,7 @@ def _truncate(path: Path, last_step: int) -> bool:
     with open(path, "rb+", opener=open_own) as file:
         later = os.fstat(file.fileno()).st_size > end
         file.truncate(end)
-        os.fsync(file.fileno())
+        sync(file)
     return later
 
 

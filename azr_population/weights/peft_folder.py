@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError, first_problem
-from azr_population.files import read_json, refuse_irregular, replacing_folder
+from azr_population.files import if_supported, read_json, refuse_irregular, replacing_folder
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
 from azr_population.weights.model_card import model_card
 
@@ -81,7 +81,8 @@ def save_adapter(
             config = json.dumps(peft_config(adapter, base_model), indent=2)
             settings.write_text(config + "\n", encoding="utf-8")
             # safetensors makes its file readable for its owner only; a server may be another user.
-            shutil.copymode(settings, weights)
+            with if_supported():
+                shutil.copymode(settings, weights)
             card = model_card(adapter, base_model, readme or {})
             (partial / "README.md").write_text(card, encoding="utf-8")
     except (OSError, SafetensorError) as error:

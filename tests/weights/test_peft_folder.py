@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 
@@ -128,6 +129,15 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(UserError):
         save_adapter(adapter_of(), tmp_path / "a", "base")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_rights_takes_members(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    save_adapter(adapter_of(), tmp_path / "member", "base")
+    assert load_adapter(tmp_path / "member")
 
 
 def test_damaged_and_missing_files(tmp_path):

@@ -93,13 +93,17 @@ def train(config: Config, view: View | None = None) -> Run:
     Returns the run, with the exit code that the command line ends with. Raises UserError: anything
     about the configuration or the folder that the user can mend."""
     trust(config)
-    config.run.dir = config.run.dir or str(next_folder(config.population.name))
-    directory = RunDirectory(config.run.dir)
     fill_in(config.task)
     check_config(config)
+    config.run.dir = config.run.dir or str(next_folder(config.population.name, reserve=True))
+    directory = RunDirectory(config.run.dir)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
-    return _run(config, directory, view, new=True)
+    try:
+        return _run(config, directory, view, new=True)
+    finally:
+        with suppress(OSError):
+            directory.path.rmdir()  # only if it is empty: nothing was started
 
 
 def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> Run:

@@ -1,6 +1,8 @@
 """`train --dry-run` and `--config-file`: what is going to be, without a run."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from refusals import refuses
@@ -10,6 +12,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.hosts.local.check import plan
 from azr_population.hosts.local.doctor import azr_home
+from azr_population.hosts.local.run import train
 from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
@@ -111,6 +114,18 @@ def test_a_run_without_a_folder_gets_a_new_one():
     assert f"into {first}, " in plan(load_config(small))[1] and not first.exists()
     first.mkdir(parents=True)
     assert next_folder("2t2s").name == f"{first.name.removesuffix('1')}2"
+
+
+def test_no_two_jobs_of_an_array_get_the_same_folder():
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: next_folder("2t2s", reserve=True), range(40)))
+    assert len(set(folders)) == 40 and all(folder.is_dir() for folder in folders)
+
+
+def test_a_run_that_does_not_start_leaves_no_folder(tmp_path):
+    with refuses("base.path"):
+        train(load_config(["base=hf", f"base.path={tmp_path}"]))
+    assert not list(Path("runs").iterdir())
 
 
 def test_what_config_prints_can_be_read_back(tmp_path, capsys):

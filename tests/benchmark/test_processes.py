@@ -1,0 +1,38 @@
+"""Judges' own processes, started from where people start them."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+JUDGE = """
+from azr_population.benchmark.mathematics import MathProblem
+problem = MathProblem("1", "", "7")
+print([verdict.passed for verdict in MathProblem.judge([(problem, "7"), (problem, "8")])])
+"""
+IN_A_THREAD = f"""
+import threading
+thread = threading.Thread(target=exec, args=({JUDGE!r}, {{}}))
+thread.start()
+thread.join()
+"""
+
+
+def _limit():
+    """As batch systems do: a hard limit of address space below the judges' own."""
+    resource.setrlimit(resource.RLIMIT_AS, (3_500_000_000, 3_500_000_000))
+
+
+@pytest.mark.parametrize("how", ["standard input", "a script without a guard", "a thread"])
+def test_a_judge_is_called_from_anywhere(tmp_path, how):
+    script = tmp_path / "script.py"
+    script.write_text(IN_A_THREAD if how == "a thread" else JUDGE)
+    done = subprocess.run(
+        [sys.executable, "-" if how == "standard input" else str(script)],
+        input=JUDGE,
+        preexec_fn=_limit,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "[True, False]\n", done.stderr
