@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # AZR's coder-3b command on one GPU of 24 GB: 4 teachers and 4 students on a base in bfloat16.
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_coder3b_24gb.sh [more overrides]
-#   ... population.dry_run=true population.gpu=4090    # memory and seconds, without a GPU
+#   ... population.dry_run=true population.gpu=4090    # memory and counts, without a GPU
 # The learner and vLLM take turns on the GPU (population.offload), so the host needs 25 GB of memory. A
 # step has an eighth of the rows of AZR's script. docs/azr.md, Memory, has the estimates; nobody has run it.
 set -euo pipefail

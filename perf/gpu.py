@@ -343,7 +343,7 @@ def nf4(machine: Machine) -> Measured:
 
 def calls(machine: Machine) -> Measured:
     """A step's rows in nine calls of the sampler, as AZR's loop makes them, and in two. Lengths
-    are spread as `engines/throughput.py` assumes."""
+    are spread as the square of a uniform number."""
     rows = max(1, machine.asked.rows // 4)
     counts = [rows, rows, 4 * rows] * 3  # proposals, answers, estimates of each type
     ends = list(accumulate(counts))

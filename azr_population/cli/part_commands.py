@@ -34,8 +34,8 @@ from azr_population.errors import UserError
 def evolve(show_list: bool, operator: str | None, out: str | None, **options: Any) -> None:
     """Make a child adapter from PEFT folders by a weight-space operator.
 
-    Crossovers take two parents, the better one first. Operators can follow one another:
-    svd_subspace+full_gaussian (their options are then named svd_subspace.k, full_gaussian.eps).
+    Crossovers take two parents, the better one first. A mutation can follow a crossover:
+    svd_subspace+full_gaussian (the options are then named svd_subspace.k, full_gaussian.eps).
     The child is a PEFT folder of the same rank; its README.md has its lineage.
 
     \b

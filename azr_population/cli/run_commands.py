@@ -91,9 +91,9 @@ def _start(
     config_file: Path | None = None,
     dry_run: bool = False,
 ) -> int:
-    from azr_population.config.load import config_from_file, load_fork
+    from azr_population.config.load import config_from_file, load_config
 
-    settings = config_from_file(config_file, overrides) if config_file else load_fork(overrides)
+    settings = config_from_file(config_file, overrides) if config_file else load_config(overrides)
     if not (show_config or dry_run):
         from azr_population.hosts.local.run import train as play
 

@@ -56,8 +56,8 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     gpu_memory: float | None = Field(default=None, gt=0, json_schema_extra=NONE)
     """GiB of each GPU, for the dry run. Empty: this machine's."""
     gpu: str | None = Field(default=None, json_schema_extra=NONE)
-    """The kind of GPU, for the estimated seconds: H100, H200, A100, A100-40, L40S or 4090. Empty:
-    this machine's, or one with as much memory."""
+    """The kind of GPU, for the dry run: one of `DEVICES` in `engines/step_counts.py`. Empty: this
+    machine's, or one with as much memory."""
     run_dir: str | None = Field(default=None, json_schema_extra=NONE)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
@@ -80,8 +80,6 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     lora: LoraConfig = Field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
     matchmaking: MatchmakingConfig = Field(default_factory=MatchmakingConfig)
     evolution: EvolutionConfig = Field(default_factory=EvolutionConfig)
-    console: str = Field(default="lines", json_schema_extra=NONE)
-    """The console, as `run.console` of a local run."""
 
 
 def arms() -> dict[str, dict[str, Any]]:

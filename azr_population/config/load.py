@@ -55,16 +55,6 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     return _to_config(stored, fields)
 
 
-def load_fork(overrides: Sequence[str]) -> Config:
-    """As `load_config`, but with `run.init_from=RUN@STEP` the overrides change the settings of that
-    run, whose `run.dir` is not taken over."""
-    forks = [text.partition("=")[2] for text in overrides if text.startswith("run.init_from=")]
-    parent = Path(forks[-1].strip("'\"").rpartition("@")[0]) if forks else Path()
-    if not forks or not (parent / "config.yaml").is_file():
-        return load_config(overrides)  # opening the fork reports what is wrong
-    return config_from_file(parent / "config.yaml", ("run.dir=''", *overrides))
-
-
 def to_yaml(config: Config) -> str:
     """The resolved configuration as YAML; the inverse of `config_from_file`."""
     return OmegaConf.to_yaml(OmegaConf.create(config.model_dump()))

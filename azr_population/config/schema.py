@@ -41,7 +41,6 @@ LocalPath = Annotated[str, AfterValidator(_absolute)]
 COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
 
-Evolving = Literal["lr", "weight_decay", "temperature"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["nf4"]
 
@@ -140,32 +139,16 @@ class MembersConfig(Section):
     students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
-    """adversarial, learnability, frontier, stock, or a function of yours: `module.function`."""
+    """adversarial, learnability, stock, or a function of yours: `module.function`."""
     student_reward: str = "azr"
     """azr (right 1, wrong -0.5, no answer -1), or a function of yours."""
-    advantage: str = "task_relative"
-    """task_relative (TRR++), or a function of yours."""
     duplicate_penalty: float = Field(default=0.0, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
-    teacher_kl_loss_coef: float = Field(default=0.0, ge=0)
-    """Weight of the KL divergence from the base in teachers' loss (veRL's `kl_loss_coef`, estimated
-    as its `low_var_kl`); above 0 an update costs one more forward pass. It keeps a teacher near
-    the tasks that the base proposes."""
-    student_kl_loss_coef: float = Field(default=0.0, ge=0)
-    """The same for students, on the attempts that they train on."""
-    agent_kl_loss_coef: float = Field(default=0.0, ge=0)
+    kl_loss_coef: float = Field(default=0.0, ge=0)
+    """Weight of the KL divergence from the base in every member's loss (veRL's `kl_loss_coef`,
+    estimated as its `low_var_kl`); above 0 an update costs one more forward pass. It keeps members
+    near the base."""
     init_from: InitFromConfig = Field(default_factory=InitFromConfig)
-    teacher_target_solve_rate: list[float] | None = None
-    """[low, high]: scales a teacher's learning rate by the solve rate of its valid tasks over its
-    last 10 steps: 1 from the middle of the interval on, 0 at its lower end and below; ours. Empty:
-    the rate is constant."""
-
-    @field_validator("teacher_target_solve_rate")
-    @classmethod
-    def _hold_an_interval(cls, value: list[float] | None) -> list[float] | None:
-        if value is not None and not (len(value) == 2 and 0 <= value[0] < value[1] <= 1):
-            raise ValueError("should be two numbers in [0, 1], the lower one first")
-        return value
 
     @model_validator(mode="after")
     def _name_the_true_numbers(self) -> Self:
@@ -197,8 +180,8 @@ class PopulationConfig(MembersConfig):
     as in AZR). The other attempts at its task: `rloo`, `positive_only` (trains on right answers
     only). Or a function of yours."""
     teacher_reward: str = "learnability"
-    """adversarial (the paper's), learnability, frontier, stock, or a function of yours:
-    `module.function`. With the paper's, teachers run away within some hundred steps
+    """adversarial (the paper's), learnability, stock, or a function of yours: `module.function`.
+    With the paper's, tasks become too hard within some hundred steps
     (recipes/questions/long_runs)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
@@ -271,22 +254,16 @@ class EvolutionConfig(Section):
     validation_tasks: int = Field(default=200, ge=1, le=2000)
     """Tasks per type of `validation_eval`, answered once, greedily. With 40 tasks students' scores
     were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""
-    selection: str = "truncation"
-    replacement: str = "worst"
     child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
     """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
-    """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence
-    is a name too: `svd_subspace+full_gaussian` mutates the crossover's child."""
+    """Operator name -> weight in the draw; 0 or absent switches an operator off.
+    `svd_subspace+full_gaussian` mutates the crossover's child."""
     options: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
-    adaptive: bool = False
-    """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
-    hyperparameters: dict[Evolving, HyperparameterConfig] = Field(default_factory=dict)
-    """What evolves with the weights, such as `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`):
-    lr, weight_decay, and, in local runs whose sampler is torch, temperature. None by default."""
-    adaptive_tau: float = Field(default=0.3, gt=0)
-    """Standard deviation of the logarithm of a step size's change per child; ours."""
+    hyperparameters: dict[Literal["lr"], HyperparameterConfig] = Field(default_factory=dict)
+    """What evolves with the weights: `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`), or nothing
+    (the default)."""
 
 
 class MatchmakingConfig(Section):
@@ -301,9 +278,6 @@ class MatchmakingConfig(Section):
     """Chance that a game between equals is a draw, as TrueSkill assumes."""
     tau: float = Field(default=25.0 / 300.0, ge=0)
     """Drift of a skill per match, in TrueSkill points."""
-    past_opponent_fraction: float = Field(default=0.0, ge=0, lt=1)
-    """Share of each teacher's tasks that a student of an earlier snapshot attempts, with the reward
-    from its solve rate (local runs with run.snapshot_every)."""
 
 
 class TaskConfig(Section):
@@ -369,9 +343,6 @@ class ComputeConfig(Section):
     optimizer: str = "adamw"
     """`adamw`, `lion`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its
     own."""
-    policy_loss: str = "ppo"
-    """Loss of a token from its ratio and advantage: `ppo` (clipped), or a function of yours:
-    `module.function`."""
     importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
     if vLLM samples or the base is not float32, otherwise 0."""
@@ -398,7 +369,6 @@ class LearnerConfig(ComputeConfig):
 
     max_grad_norm: float = Field(default=1.0, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
-    clip_ratio: float = Field(default=0.2, ge=0)
     gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
     """Whether an update recomputes activations in its backward pass instead of keeping them."""
     share_prefix: bool = Field(default=True, json_schema_extra=PERFORMANCE)
@@ -468,9 +438,6 @@ class RunConfig(Section):
     checkpoint_every: int = Field(default=5, ge=1)
     save_total_limit: int = Field(default=2, ge=1)
     """How many of the newest checkpoints are kept."""
-    permanent_checkpoint_every: int = Field(default=0, ge=0)
-    """Steps between checkpoints that are never deleted, for `run.init_from`; 0: none. Each has
-    members and optimizers: 3 times the size of a snapshot."""
     snapshot_every: int = Field(default=0, ge=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
@@ -479,14 +446,9 @@ class RunConfig(Section):
     log_completions: int = Field(default=16, ge=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""
-    console: str = "auto"
-    """The console: auto (tables in a terminal, lines elsewhere), live, plain, lines, or a class of
-    yours: `module.Class`."""
-    init_from: str | None = Field(default=None, json_schema_extra=TRAINING)
-    """RUN@STEP: start from a checkpoint of another run (`permanent_checkpoint_every`) with this
-    configuration. Members, optimizers, ratings, lineage and buffer are the checkpoint's, and the
-    records up to it are copied. Random numbers depend on (seed, step): with the other run's seed
-    both draw the same ones from there on (a pair)."""
+    console: Literal["auto", "live", "lines"] = "auto"
+    """The console: tables that redraw (live), a line for each event, or auto: live in a terminal,
+    lines elsewhere."""
 
 
 class Config(Section):
@@ -506,7 +468,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
-        population, matchmaking, run = self.population, self.matchmaking, self.run
+        population = self.population
         if self.task.types == []:
             raise UserError(
                 "task.types is empty; name at least one, or leave it out for all", key="task.types"
@@ -522,12 +484,5 @@ class Config(Section):
                 "base.path has no value; give the folder of a Hugging Face causal LM, or its name "
                 "on the Hub",
                 key="base.path",
-            )
-        past = matchmaking.past_opponent_fraction
-        if past and not (run.snapshot_every and population.students):
-            raise UserError(
-                f"matchmaking.past_opponent_fraction={past} needs students of earlier snapshots, "
-                "and this run has none; set run.snapshot_every=10, and a population with students",
-                key="matchmaking.past_opponent_fraction",
             )
         return self

@@ -25,7 +25,6 @@ from azr_population.engines.engine import (
     Updates,
 )
 from azr_population.engines.optimizers import OPTIMIZERS
-from azr_population.engines.policy_gradient import POLICY_LOSSES
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
@@ -231,12 +230,11 @@ def check_engine(name: str, workers: int) -> None:
 
 
 def check_settings(settings: EngineSettings) -> None:
-    """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer, a
-    loss or a sampler that there is not, adapters of a rank that the sampler does not take, a base
+    """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer
+    or a sampler that there is not, adapters of a rank that the sampler does not take, a base
     that is sharded, offloaded or quantised where nothing computes with it."""
     learner, quantization = settings.learner, settings.quantization
     OPTIMIZERS.find(learner.optimizer)
-    POLICY_LOSSES.find(learner.policy_loss)
     settings.rollout_class.check(settings.lora.rank)
     own_weights = settings.rollout_class.own_weights
     needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}

@@ -74,9 +74,6 @@ def decode(
     logits, mask, positions, routes, ends = (
         tensor.repeat_interleave(n, dim=0) for tensor in (logits, mask, positions, routes, ends)
     )
-    temperatures = None
-    if isinstance(sampling.temperature, tuple):
-        temperatures = torch.tensor(sampling.temperature, device=device).repeat_interleave(n)
 
     # Of all rows, as tensors: reading them row by row costs a step's time at a small base.
     written = torch.zeros(longest, len(ends), dtype=torch.long, device=device)
@@ -88,8 +85,7 @@ def decode(
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), device=device)
     for step in range(longest):
-        own = None if temperatures is None else temperatures[alive]
-        tokens, chances = sample_tokens(logits, sampling, uniforms[alive, step], own)
+        tokens, chances = sample_tokens(logits, sampling, uniforms[alive, step])
         stopped = torch.isin(tokens, stops)
         written[step, alive], logprobs[step, alive] = tokens, chances
         lengths[alive] += running
@@ -173,22 +169,17 @@ def _read(
     return torch.cat(parts), mask, cache
 
 
-def sample_tokens(
-    logits: Tensor, sampling: Sampling, uniforms: Tensor, temperatures: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """One token per row of `logits[rows, vocabulary]`, and its log-probability: at temperature 1,
-    or at the rows' own `temperatures`.
+def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """One token per row of `logits[rows, vocabulary]`, and its log-probability at temperature 1.
 
     `uniforms` [rows] in [0, 1) choose by the inverse of the cumulative distribution.
     """
-    if temperatures is not None:
-        logits = logits.float() / temperatures.unsqueeze(1)
     plain = torch.softmax(logits, dim=-1, dtype=torch.float32)
     if sampling.temperature == 0:
         tokens = plain.argmax(dim=-1)
     else:
         probabilities = plain
-        if not isinstance(sampling.temperature, tuple) and sampling.temperature != 1:
+        if sampling.temperature != 1:
             probabilities = torch.softmax(logits.float() / sampling.temperature, dim=-1)
         if sampling.top_p < 1:
             ordered, order = probabilities.sort(dim=-1, descending=True)

@@ -32,13 +32,12 @@ NO_ADAPTER = -1
 class Sampling:
     """How completions are drawn; `n` completions per prompt.
 
-    `max_new_tokens` is one limit for all prompts, or one for each. `temperature` is one for all (0:
-    greedy), and log-probabilities are those at temperature 1; or one above 0 for each prompt, and
-    its completions have their log-probabilities at it.
+    `max_new_tokens` is one limit for all prompts, or one for each. At `temperature` 0 decoding is
+    greedy; log-probabilities are those at temperature 1.
     """
 
     max_new_tokens: int | tuple[int, ...]
-    temperature: float | tuple[float, ...] = 1.0
+    temperature: float = 1.0
     top_p: float = 1.0
     n: int = 1
 
@@ -49,11 +48,8 @@ class Sampling:
 
     def of_rows(self, rows: Sequence[int], prompts: int) -> Sampling:
         """The sampling of some rows of a call."""
-        limits, temperature = self.limits(prompts), self.temperature
-        if isinstance(temperature, tuple):
-            temperature = tuple(temperature[row] for row in rows)
-        limit = tuple(limits[row] for row in rows)
-        return replace(self, max_new_tokens=limit, temperature=temperature)
+        limits = self.limits(prompts)
+        return replace(self, max_new_tokens=tuple(limits[row] for row in rows))
 
 
 @dataclass(frozen=True)
@@ -108,10 +104,6 @@ class Hyperparameters(NamedTuple):
     lr: float
     kl_loss_coef: float = 0.0
     """Weight of the KL divergence from the bare base in the loss."""
-    weight_decay: float | None = None
-    """The optimizer's; None: the learner's own."""
-    temperature: float = 1.0
-    """The temperature of the log-probabilities of its samples, and of the learner's."""
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,6 @@ class Load:
     sequences: int = 1024
     generate_tokens: int = 393_216  # most tokens in the KV cache where torch samples
     on_gpu: bool = True
-    past: int = 0  # slots of past opponents, which do not learn
     nf4: bool = False  # the base's linear layers are quantised
     offload: bool = False  # the learner leaves the GPU to a vLLM that is awake
     optimizer: str = "AdamW"
@@ -245,7 +244,7 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
     held = {
         "base": load.weights / (load.ranks if load.shard else 1),
         "members, float32": 4.0 * load.slots * member,
-        load.moments_name: 4.0 * load.moments * (load.slots - load.past) * member,
+        load.moments_name: 4.0 * load.moments * load.slots * member,
         # In the base's dtype, applied where nothing is learned.
         "their copies": float(load.size * load.slots * member) if load.size < 4 else 0.0,
     } | runtime

@@ -1,86 +1,60 @@
-"""The clipped policy-gradient loss on completion tokens: PPO's without a critic, as in AZR.
+"""The policy-gradient loss on completion tokens: REINFORCE with one update per batch.
+
+With one update on rows just sampled, PPO's ratio to the sampling policy is 1 and its clipping never
+acts; so there is none, unlike in AZR.
 
 Where the sampler is not the learner (vLLM), its log-probabilities differ a little from the
-learner's own. With `cap`, each token's loss is weighted by min(learner / sampler, cap): truncated
-importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The policy's own ratio is
-then taken against the learner, which is exact for one update per batch.
+learner's own. With a cap, each token's loss is weighted by min(learner / sampler, cap): truncated
+importance sampling, as in veRL's `algorithm.rollout_correction` and TRL.
 
 With `kl_loss_coef` the loss also has the KL divergence from the base without adapters, by veRL's
 `low_var_kl`: r - 1 - log r per token, r = base / learner (k3 of Schulman 2020,
 http://joschu.net/blog/kl-approx.html).
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
-from azr_population.config.schema import LearnerConfig
-from azr_population.engines.engine import Hyperparameters
 from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
-from azr_population.registry import Registry
-
-_ROUNDING = 1e-4
-"""Nats by which log-probabilities in float32 differ when nothing but a batch's shape does."""
-
-PolicyLoss = Callable[[Tensor, Tensor, float], Tensor]
-"""(ratio to the sampling policy, advantage, clip ratio) -> loss, one number per token."""
-POLICY_LOSSES: Registry[PolicyLoss] = Registry("engine.policy_loss")
-
-
-@POLICY_LOSSES.register("ppo", "Schulman et al. 2017 (arXiv 1707.06347)")
-def ppo(ratio: Tensor, advantages: Tensor, clip_ratio: float) -> Tensor:
-    """The clipped surrogate."""
-    clipped = ratio.clamp(1 - clip_ratio, 1 + clip_ratio)
-    return -torch.minimum(ratio * advantages, clipped * advantages)
 
 
 def policy_loss(
     model: nn.Module,
     batch: MicroBatch,
-    config: LearnerConfig,
-    token_loss: PolicyLoss,
-    settings: Hyperparameters,
+    cap: float | None,
+    kl_loss_coef: float,
     without_adapters: AbstractContextManager[None],
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
     The sum is divided by the member's token count by the caller, so that the loss is AZR's
-    `token-mean` however the rows fall into micro-batches. Inside `without_adapters` the model is
-    the reference policy of `kl_loss_coef`. Log-probabilities are those at the member's temperature,
-    as the batch has the sampler's.
+    `token-mean` however the rows fall into micro-batches. `cap` is that of the importance weights;
+    without one, all weights are 1. Inside `without_adapters` the model is the reference policy of
+    `kl_loss_coef`.
     """
-    temperature, cap, reference = settings.temperature, config.importance_sampling_cap, None
-    if settings.kl_loss_coef:
+    reference = None
+    if kl_loss_coef:
         with torch.no_grad(), without_adapters:
-            reference, _ = token_log_probs(model, batch, temperature)
-    logprobs, entropies = token_log_probs(model, batch, temperature)
-    old = batch.old_logprobs
-    weights, corrections = torch.ones_like(old), dict[str, float]()
+            reference, _ = token_log_probs(model, batch)
+    logprobs, entropies = token_log_probs(model, batch)
+    weights, corrections = torch.ones_like(logprobs), dict[str, float]()
     if cap:
-        weights, corrections = _importance(logprobs.detach() - old, cap)
-        old = logprobs.detach()
-    # A difference that is rounding is no change of the policy: AdamW would make steps of it.
-    old = torch.where((logprobs.detach() - old).abs() < _ROUNDING, logprobs.detach(), old)
-    log_ratio = logprobs - old
-    ratio = log_ratio.exp()
-    loss = (weights * token_loss(ratio, batch.advantages, config.clip_ratio)).sum()
+        weights, corrections = _importance(logprobs.detach() - batch.old_logprobs, cap)
+    # The ratio is 1 and carries the gradient.
+    ratio = (logprobs - logprobs.detach()).exp()
+    loss = -(weights * batch.advantages * ratio).sum()
     if reference is not None:
         divergence = low_var_kl(logprobs, reference).sum()
-        loss = loss + settings.kl_loss_coef * divergence
+        loss = loss + kl_loss_coef * divergence
         corrections["kl_loss"] = float(divergence.detach())
-    with torch.no_grad():
-        outside = ((ratio - 1).abs() > config.clip_ratio).sum()
-        metrics = {
-            "loss": float(loss),
-            "entropy": float(entropies.sum()),
-            "approx_kl": float((ratio - 1 - log_ratio).sum()),
-            "clip_frac": float(outside),
-            **corrections,
-        }
-    return loss, metrics
+    return loss, {
+        "loss": float(loss.detach()),
+        "entropy": float(entropies.detach().sum()),
+        **corrections,
+    }
 
 
 def low_var_kl(logprobs: Tensor, reference: Tensor) -> Tensor:

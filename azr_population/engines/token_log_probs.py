@@ -23,12 +23,10 @@ _AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
 """Of configurations of models that change logits after their head: Gemma, Cohere, Granite."""
 
 
-def token_log_probs(
-    model: nn.Module, batch: MicroBatch, temperature: float = 1.0
-) -> tuple[Tensor, Tensor]:
+def token_log_probs(model: nn.Module, batch: MicroBatch) -> tuple[Tensor, Tensor]:
     """The log-probability of each completion's token of the batch, given what stands before it, by
     a causal LM whose weights are frozen, and the entropy there (without gradients), in nats: two
-    float32 tensors [tokens], row by row. Logits are divided by `temperature` first."""
+    float32 tensors [tokens], row by row."""
     # Logits only from the first completion token on.
     first, width = int(batch.completion.any(dim=0).nonzero()[0]), batch.input_ids.shape[1]
     columns = torch.arange(first - 1, width - 1, device=batch.input_ids.device)
@@ -45,12 +43,12 @@ def token_log_probs(
         arguments["position_ids"] = batch.positions
     if head is None or scored.numel() * head.out_features <= NUMBERS:
         logits = model(**arguments).logits[scored].float()
-        every = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
+        every = torch.log_softmax(logits, dim=-1)
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
         with torch.no_grad():
             return chosen, -(every.exp() * every).sum(dim=-1)
     # Inside the model's own forward: where the base is sharded, the head's weights are there then.
-    with _answering(head, scored, targets, temperature):
+    with _answering(head, scored, targets):
         both = model(**arguments).logits
     return both[0], both[1].detach()
 
@@ -68,14 +66,12 @@ def _head(model: nn.Module) -> nn.Linear | None:
 
 
 @contextmanager
-def _answering(
-    head: nn.Linear, scored: Tensor, targets: Tensor, temperature: float
-) -> Iterator[None]:
+def _answering(head: nn.Linear, scored: Tensor, targets: Tensor) -> Iterator[None]:
     """Inside, the head returns [2, tokens]: log-probabilities of `targets`, and entropies."""
     pieces = max(1, NUMBERS // head.out_features)
 
     def forward(hidden: Tensor) -> Tensor:
-        both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces, temperature)
+        both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces)
         return torch.stack(both)
 
     head.forward = forward  # type: ignore[method-assign, assignment]
@@ -86,7 +82,7 @@ def _answering(
 
 
 class _Scored(torch.autograd.Function):
-    """(log-probabilities of targets [n], entropies [n]) of softmax((hidden weight' + bias) / t)."""
+    """(log-probabilities of targets [n], entropies [n]) of softmax(hidden weight' + bias)."""
 
     @staticmethod
     def forward(
@@ -96,14 +92,11 @@ class _Scored(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         n: int,
-        temperature: float,
     ) -> tuple[Tensor, Tensor]:
         learns = context.needs_input_grad[0]
         parts: tuple[list[Tensor], ...] = ([], [], [])
         for piece, tokens in zip(hidden.split(n), targets.split(n), strict=True):
             every = F.linear(piece, weight, bias).float()
-            if temperature != 1:
-                every /= temperature
             every -= every.logsumexp(dim=-1, keepdim=True)
             probabilities = every.exp()
             parts[0].append(every.gather(-1, tokens.unsqueeze(1)).squeeze(1))
@@ -113,8 +106,6 @@ class _Scored(torch.autograd.Function):
                 probabilities.neg_()
                 ones = torch.ones_like(probabilities[:, :1])
                 slopes = probabilities.scatter_add_(-1, tokens.unsqueeze(1), ones)
-                if temperature != 1:
-                    slopes /= temperature
                 parts[2].append(slopes.to(weight.dtype) @ weight)
                 del slopes
             # Or it would be there beside the next piece's logits.
@@ -129,4 +120,4 @@ class _Scored(torch.autograd.Function):
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (slopes,) = context.saved_tensors
         by_hidden = (gradients[0].unsqueeze(1) * slopes).to(slopes.dtype)
-        return by_hidden, None, None, None, None, None
+        return by_hidden, None, None, None, None

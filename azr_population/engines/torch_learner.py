@@ -33,7 +33,7 @@ from azr_population.engines.engine import (
 from azr_population.engines.micro_batches import collate, length, nothing, pieces, slot_batches
 from azr_population.engines.offload import Offload
 from azr_population.engines.optimizers import OPTIMIZERS
-from azr_population.engines.policy_gradient import POLICY_LOSSES, finish_metrics, policy_loss
+from azr_population.engines.policy_gradient import finish_metrics, policy_loss
 from azr_population.engines.sharding import give_back, ranks
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.engines.torch_rollout import shares_prompts
@@ -72,7 +72,6 @@ class TorchLearner:
         if self.config.lora_dtype:
             self._products = getattr(torch, self.config.lora_dtype)
         self._optimizer = OPTIMIZERS.find(self.config.optimizer)
-        self._policy_loss = POLICY_LOSSES.find(self.config.policy_loss)
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
             to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
@@ -80,9 +79,9 @@ class TorchLearner:
         self._offload = Offload(model, bank) if self.config.offload else None
 
     def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
-        """See `Engine`. Metrics: loss, entropy, approx_kl, clip_frac (means over tokens),
-        grad_norm (before clipping), tokens, lr, updates (0 when the member had no samples); with
-        an importance cap also mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
+        """See `Engine`. Metrics: loss, entropy (means over tokens), grad_norm (before clipping),
+        tokens, lr, updates (0 when the member had no samples); with an importance cap also
+        mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
         with self._computing():
             return {
                 slot: self._update_member(slot, rows, hyperparameters[slot])
@@ -146,9 +145,6 @@ class TorchLearner:
             adapter = Adapter(self.bank.spec, {n: Factors(A, B) for n, (A, B) in factors.items()})
             self.write(slot, adapter)
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
-            for group in self._optimizers[slot].param_groups:
-                # A setting and not a state: a fork may have another one.
-                group["weight_decay"] = self.config.weight_decay
 
     def _update_member(
         self, slot: int, samples: Sequence[TrainingSample], settings: Hyperparameters
@@ -161,8 +157,6 @@ class TorchLearner:
         optimizer, parameters = self._optimizers[slot], self.bank.parameters_of(slot)
         for group in optimizer.param_groups:
             group["lr"] = settings.lr
-            if settings.weight_decay is not None:
-                group["weight_decay"] = settings.weight_decay
         limit = self.config.most_tokens
         # With `parallel` the gradients, in float64; without, torch itself adds them up in float32.
         sums: list[Tensor] = []
@@ -185,9 +179,8 @@ class TorchLearner:
                 loss, metrics = policy_loss(
                     self.model,
                     batch,
-                    self.config,
-                    self._policy_loss,
-                    settings,
+                    self.config.importance_sampling_cap,
+                    settings.kl_loss_coef,
                     self.bank.adapters_active(torch.full_like(routes, NO_ADAPTER)),
                 )
                 (loss / tokens).backward()
@@ -213,10 +206,6 @@ class TorchLearner:
         optimizer.zero_grad(set_to_none=True)
         figures = finish_metrics(totals)
         figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
-        if settings.weight_decay is not None:
-            figures["weight_decay"] = settings.weight_decay
-        if settings.temperature != 1:
-            figures["temperature"] = settings.temperature
         return {**figures, "updates": float(sound)}
 
     @contextmanager

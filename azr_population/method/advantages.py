@@ -9,15 +9,11 @@ from azr_population.registry import Registry
 
 _FLAT = 1e-6
 
-ADVANTAGES: Registry[Callable[..., list[float | None]]] = Registry("population.advantage")
-"""Functions (rewards of a step's rows, their groups, their numbers of tokens or None for equal
-weights) -> advantages. None marks a row that teaches nothing."""
-
 BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] = Registry(
     "population.student_advantage"
 )
 """Functions from the rewards of all attempts at one task to their values, which
-`population.advantage` then normalises, except those of `RAW`. None marks an attempt that teaches
+`task_relative` then normalises, except those of `RAW`. None marks an attempt that teaches
 nothing; None in place of the list marks all of them."""
 
 RAW = ("positive_only",)
@@ -25,7 +21,6 @@ RAW = ("positive_only",)
 answers."""
 
 
-@ADVANTAGES.register("task_relative", "TRR++: AZR, section 3.3.5")
 def task_relative(
     rewards: Sequence[float],
     groups: Sequence[Hashable],

@@ -1,5 +1,4 @@
-"""Callbacks measure during a step, and a clock times its phases. Only `PastOpponents` changes what
-members learn from.
+"""Callbacks measure during a step, and a clock times its phases.
 
 Hosts choose the callbacks. Inside AZR only the completion log and the warnings are available: the
 others need an engine that can generate at any time.
@@ -11,24 +10,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from azr_population.config.schema import EvalConfig
-from azr_population.engines.text import TextEngine
 from azr_population.method.held_out_eval import HeldOutEval, reliability
-from azr_population.method.matchmaking import Match
-from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal, matches_of
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
-from azr_population.runs.directory import member_folders, steps
 from azr_population.runs.records import mean, role_of
-from azr_population.runs.run_warnings import Watch, missing_fixes
+from azr_population.runs.run_warnings import Watch, replays
 from azr_population.weights.lowrank import mean_cosine
-from azr_population.weights.peft_folder import load_adapter
 
 _running: list[str] = []
 
@@ -67,9 +60,6 @@ class Callback:
 
     phase = "record"
     """Its name in `time/<phase>`."""
-
-    def proposed(self, population: Population, rows: list[Proposal]) -> None:
-        """After proposing, before any completion is verified."""
 
     def updated(
         self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
@@ -160,60 +150,6 @@ class MeasureFitness(Callback):
 
 
 @dataclass
-class PastOpponents(Callback):
-    """Lets one stored student of the run play in each step: it attempts a share of each teacher's
-    tasks, and its attempts set their reward.
-
-    Fictitious self-play (Brown 1951; Heinrich, Lanctot and Silver 2015) plays against the average
-    of all earlier opponents, not only the last one, so a task that only defeats the current student
-    pays less. The earlier students come from the run's snapshots; each step draws one uniformly.
-    They are frozen, not rated and not trained.
-    """
-
-    snapshots: Path
-    """The run's folder of `step_<n>` folders."""
-    slot: int
-    """The engine's slot for it, which belongs to no member."""
-    share: float
-    """The share of each match's tasks that it attempts, in (0, 1)."""
-    engine: TextEngine
-    _playing: str | None = None
-
-    def proposed(self, population: Population, rows: list[Proposal]) -> None:
-        """Loads a student of an earlier step into the engine and assigns it a share of each match's
-        rows; nothing happens before the first snapshot."""
-        stored = [
-            (step, folder)
-            for step, place in steps(self.snapshots)
-            if step < population.step
-            for folder in member_folders(place)
-            if role_of(folder.name) == Role.STUDENT
-        ]
-        self._playing = None
-        if not stored:
-            return
-        generator = population.streams.numpy("past", population.step)
-        step, folder = stored[int(generator.integers(len(stored)))]
-        self.engine.write(self.slot, load_adapter(folder))
-        self._playing = f"{folder.name}@{step}"
-        past = Member(self._playing, Role.STUDENT, self.slot)
-        for match in matches_of(rows):
-            match_rows = [row for row in rows if row.match is match]
-            count = round(self.share * len(match_rows))
-            for i in generator.permutation(len(match_rows))[:count]:
-                match_rows[i].match = Match(match.teacher, past)
-
-    def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
-    ) -> None:
-        """Adds its name (`student_1@25`) and its solve rate to the metrics."""
-        if self._playing:
-            played = [row for row in rows if row.student.name == self._playing and row.task]
-            figures = {"tasks": len(played), "solve_rate": mean(row.solve_rate for row in played)}
-            records.metrics |= {"past/student": self._playing, **flatten("past", figures)}
-
-
-@dataclass
 class Warn(Callback):
     """Prints each warning once, in the step in which it begins (`runs/run_warnings.py`)."""
 
@@ -224,7 +160,7 @@ class Warn(Callback):
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
-            self._watch = Watch(missing_fixes(self.run))
+            self._watch = Watch(replays(self.run))
             # A resumed run has some records; what they warn of was printed.
             self._watch.read(self.run.metrics(), self.run.evals())
         warnings = self._watch.read([records.metrics], records.evals)

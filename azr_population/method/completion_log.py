@@ -5,17 +5,15 @@ from it. A record has
 
     step, phase         `propose` or `solve`
     member, generation  the writer, before any replacement at the end of the step
-    opponent            the other member of the match (`student_1@25`: of step 25); null for an
-                        attempt at a task of AZR's own
+    opponent            the other member of the match; null for an attempt at a task of AZR's own
     type                of task, one of the domain's
     verdict, reason     `valid` or `refused` for a proposal, `solved` or `failed` for an attempt;
                         the reason is the rule's or the referee's
     solve_rate          of a valid proposal: the share of attempts that solved it
     reward, advantage   the advantage is null if the row was not trained on or taught nothing
     log_prob            mean log-probability (natural) of the completion's tokens, end of sequence
-                        included, under the sampler at temperature 1, or at the member's
-                        temperature if that evolves; inside AZR the actor's old log-probability,
-                        null for attempts at proposals
+                        included, under the sampler at temperature 1; inside AZR the actor's old
+                        log-probability, null for attempts at proposals
     tokens, finished    finished: ended by itself, not at the token limit
     prompt, completion  as the model saw and wrote them; `cut` counts the characters removed from
                         the middle of a longer text
@@ -56,9 +54,7 @@ class CompletionLog(Callback):
         if not self.per_step:
             return
         step = population.step
-        # Past opponents are in no roster.
-        writers = [*population.roster, *(row.match.student for row in rows)]
-        by_slot = {member.slot: member for member in writers}
+        by_slot = {member.slot: member for member in population.roster}
         written: list[tuple[Proposal | Attempt, Record]] = [(row, _proposal(row)) for row in rows]
         written += [
             (a, _attempt(a, row.type, row.match.teacher.name)) for row in rows for a in row.attempts

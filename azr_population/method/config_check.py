@@ -2,11 +2,10 @@
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
 from azr_population.errors import UserError
-from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.matchmaking import Matchmaker
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
-from azr_population.method.replacement import FITNESS, REPLACEMENT, SELECTION, number_replaced
+from azr_population.method.replacement import FITNESS, number_replaced
 from azr_population.method.rewards import student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
@@ -22,11 +21,8 @@ def check_population(
     check_founders(founder_sources(members.init_from, roster).values(), rank)
     teacher_reward_of(members)
     student_reward_of(members)(True, False)
-    ADVANTAGES.find(members.advantage)
     Matchmaker(matchmaking)
     FITNESS.find(evolution.fitness)
-    REPLACEMENT.find(evolution.replacement)
-    SELECTION.find(evolution.selection)
     weights = evolution.operators
     smallest = _smallest_replaced(evolution, members.teachers, members.students)
     for name in weights:

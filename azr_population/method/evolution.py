@@ -1,7 +1,7 @@
 """Evolution in a run, the same in both hosts: when members are replaced, what a child inherits, and
 how well the children of each operator do.
 
-In adaptive operator selection the operator's credit is the gain of a child over its parents (Fialho
+In adaptive operator selection an operator's credit is the gain of a child over its parents (Fialho
 et al. 2008, "Extreme value based adaptive operator selection"). Here the child first trains for an
 interval, so it is scored at the next replacement step.
 """
@@ -25,17 +25,17 @@ from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Breeding, breed, get_operator
 
-MakeChild = Callable[[Replacement, dict[str, Any], int], Breeding]
-"""(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
+MakeChild = Callable[[Replacement, EvolutionConfig, int], Breeding]
+"""(replacement, its operators and options, seed): puts a child in the victim's slot."""
 
 
 def make_child(
-    engine: Any, replacement: Replacement, recipe: Mapping[str, Any], seed: int
+    engine: Any, replacement: Replacement, config: EvolutionConfig, seed: int
 ) -> Breeding:
     """A `MakeChild` of an engine's members, by its `read` and `write`."""
     parents = [engine.read(parent.slot) for parent in replacement.parents]
     generator = torch.Generator().manual_seed(seed)
-    child, breeding = breed(parents=parents, generator=generator, **recipe)
+    child, breeding = breed(config.operators, parents, generator, config.options)
     engine.write(replacement.victim.slot, child)
     return breeding
 
@@ -183,19 +183,12 @@ class Evolution:
         child = planned.victim
         seed = self._streams.integer(f"breed {child.name}", step)
         first = planned.parents[0]
-        recipe = {
-            "mix": self.config.operators,
-            "options": self.config.options,
-            "adapt": self.config.adaptive_tau if self.config.adaptive else 0.0,
-            "inherited": dict(first.step_sizes),
-        }
-        breeding = make(planned, recipe, seed)
+        breeding = make(planned, self.config, seed)
         parents = planned.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
         child.rating = replacement.inherited_rating(self.config, ratings)
         child.generation += 1
         child.born = step
-        child.step_sizes = {**first.step_sizes, **breeding.step_sizes}
         child.hyperparameters = {
             name: self._inherited(child, name, first.hyperparameters[name], step)
             for name in child.hyperparameters
@@ -209,7 +202,6 @@ class Evolution:
             "parents": [parent.name for parent in parents],
             "operator": breeding.operator,
             "options": breeding.options,
-            "step_sizes": breeding.step_sizes,
             **evolved,
             "seed": seed,
             "fitness": {

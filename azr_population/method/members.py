@@ -49,8 +49,7 @@ class Member:
     """One LoRA adapter. `slot` is its index in the bank and never changes.
 
     `name` (`teacher_0`) belongs to the slot; `generation` counts the slot's replacements; `born` is
-    the step of the last one. `step_sizes` are the operators' step sizes that self-adaptation
-    inherits, by operator and option (`full_gaussian.eps`).
+    the step of the last one.
     """
 
     name: str
@@ -59,7 +58,6 @@ class Member:
     rating: Rating = field(default_factory=Rating)
     generation: int = 0
     born: int = 0
-    step_sizes: dict[str, float] = field(default_factory=dict)
     hyperparameters: dict[str, float] = field(default_factory=dict)
     """Its values of the hyperparameters that evolve, by name (`lr`)."""
     skill: float | None = None
@@ -238,7 +236,6 @@ class Roster:
                 "sigma": member.rating.sigma,
                 "generation": member.generation,
                 "born": member.born,
-                "step_sizes": dict(member.step_sizes),
                 "hyperparameters": dict(member.hyperparameters),
             }
             for member in self._members
@@ -255,7 +252,6 @@ class Roster:
                 Rating(row["mu"], row["sigma"]),
                 row["generation"],
                 row["born"],
-                dict(row["step_sizes"]),
                 dict(row["hyperparameters"]),
             )
             for row in rows

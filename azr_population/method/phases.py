@@ -74,7 +74,7 @@ def propose(
                 sampling.max_proposal_tokens or format.max_new_tokens(type, "propose")
                 for _, type in rows
             ),
-            population.temperatures(slots, sampling.temperature),
+            sampling.temperature,
         ),
         streams.integer("propose", step),
     )
@@ -237,7 +237,7 @@ def solve(
                 sampling.max_answer_tokens or format.max_new_tokens(row.type, "solve")
                 for row in chosen
             ),
-            population.temperatures(slots, sampling.temperature),
+            sampling.temperature,
             n=population.config.samples_per_task,
         ),
         population.streams.integer("solve", population.step),

@@ -31,21 +31,6 @@ from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
-WINDOW = 10
-"""Steps over which a teacher's solve rate is averaged."""
-
-
-def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
-    """The factor of a teacher's learning rate by its mean solve rate: 1 from the middle of
-    [low, high] on, falling linearly to 0 at `low`; 1 without any solve rate yet.
-
-    Rewards lead away from tasks that everybody solves, so a teacher of easy tasks has to learn.
-    """
-    if not solve_rates:
-        return 1.0
-    rate = sum(solve_rates) / len(solve_rates)
-    return min(1.0, max(0.0, rate - low) / ((high - low) / 2))
-
 
 def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]:
     """The adapter that each founder starts from, by member name; members without one are left out.
@@ -90,8 +75,6 @@ class Population:
             self.evolution.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
-        self.solve_rates: dict[str, list[float]] = {}
-        """Solve rates of each teacher's valid tasks in the last `WINDOW` steps that had any."""
         self.step = 0
         self.matches: list[Match] = []
         self._assigned: Counter[int] = Counter()
@@ -133,29 +116,17 @@ class Population:
     def hyperparameters(self) -> dict[int, Hyperparameters]:
         """The hyperparameters of each member's update in this step, by slot."""
         config = self.config
-        by_role = {
-            Role.TEACHER: Hyperparameters(config.teacher_lr, config.teacher_kl_loss_coef),
-            Role.STUDENT: Hyperparameters(config.student_lr, config.student_kl_loss_coef),
-            Role.AGENT: Hyperparameters(config.agent_lr, config.agent_kl_loss_coef),
+        rates = {
+            Role.TEACHER: config.teacher_lr,
+            Role.STUDENT: config.student_lr,
+            Role.AGENT: config.agent_lr,
         }
-        settings = {
-            member.slot: by_role[member.role]._replace(**member.hyperparameters)
+        return {
+            member.slot: Hyperparameters(
+                member.hyperparameters.get("lr", rates[member.role]), config.kl_loss_coef
+            )
             for member in self.roster
         }
-        if config.teacher_target_solve_rate:
-            for teacher in self.roster.sub_populations.get(Role.TEACHER, ()):
-                lr, rates = settings[teacher.slot].lr, self.solve_rates.get(teacher.name)
-                lr *= rate_factor(rates or (), *config.teacher_target_solve_rate)
-                settings[teacher.slot] = settings[teacher.slot]._replace(lr=lr)
-        return settings
-
-    def temperatures(self, slots: Sequence[int], default: float) -> float | tuple[float, ...]:
-        """The sampling temperature of these slots: `default`, or one per slot if temperatures
-        evolve."""
-        evolved = {member.slot: member.hyperparameters.get("temperature") for member in self.roster}
-        if not any(evolved.get(slot) for slot in slots):
-            return default
-        return tuple(evolved.get(slot) or default for slot in slots)
 
     def best_student(self) -> Member:
         """The student with the best conservative rating."""
@@ -237,13 +208,6 @@ class Population:
         """
         metrics = record.step_record(self, rows, practice, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
-        for teacher in self.roster.teachers:
-            rate = mean(row.solve_rate for row in rows if row.match.teacher is teacher)
-            if rate is not None:
-                recent = [*self.solve_rates.get(teacher.name, ()), rate]
-                self.solve_rates[teacher.name] = recent[-WINDOW:]
-        for birth in births:
-            self.solve_rates.pop(birth["child"], None)
         generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
@@ -257,7 +221,6 @@ class Population:
             "step": self.step,
             "roster": self.roster.to_json(),
             "buffer": self.buffer.state(),
-            "solve_rates": self.solve_rates,
             "history": self.matchmaker.state(),
             **self.evolution.state(),
         }
@@ -271,14 +234,8 @@ class Population:
                 f"the checkpoint has {', '.join(stored)}, but population={self.config.name} has "
                 f"{', '.join(names)}; resume with the same population, or start a new run"
             )
-        for member in roster:  # a fork may let other hyperparameters evolve
-            drawn = self.roster[member.name].hyperparameters
-            member.hyperparameters = {
-                name: member.hyperparameters.get(name, value) for name, value in drawn.items()
-            }
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])
-        self.solve_rates = {name: list(rates) for name, rates in state["solve_rates"].items()}
         self.matchmaker.load_state(state["history"])
         self.evolution.load_state(state)

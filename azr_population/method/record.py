@@ -7,7 +7,7 @@ known is left out. Units: fractions in [0, 1], times in seconds, lengths in toke
     <role>/<metric>, <member>/<metric>   teacher, student, agent; teacher_0, student_1, agent_0
     type/<task type>/<metric>            of the proposals of one task type
     reason/<reason>                      proposals with this verdict; `ok` is valid
-    total/..., eval/..., engine/..., evolution/..., past/..., time/<phase>, time/step
+    total/..., eval/..., engine/..., evolution/..., time/<phase>, time/step
 
 A role has the means of its members, but sums of `generated_tokens`, `rollouts`, `trained_tokens`,
 `trained_samples` and `updates`, which `total/...` has over all members; `generation` is a member's

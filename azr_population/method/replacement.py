@@ -48,13 +48,8 @@ def mean_reward(member: Member, rewards: Sequence[float]) -> float:
 
 
 Fitness = NDArray[np.float64]
-SELECTION: Registry[Callable[[Fitness, int, np.random.Generator], list[int]]] = Registry(
-    "evolution.selection"
-)
-"""Functions (fitness float64 [n] of the survivors, number of parents, generator) -> their distinct
-indices."""
 TOP = 0.5
-"""The share of the survivors that `truncation` draws parents from."""
+"""The share of the survivors that parents are drawn from."""
 
 
 def ranked(fitness: Fitness) -> list[int]:
@@ -63,45 +58,20 @@ def ranked(fitness: Fitness) -> list[int]:
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
-@SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
 def truncation(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
-    """Any of the better half of the candidates (at least `count` of them), equally likely."""
+    """`count` distinct indices, the fittest first, drawn from the better half of the candidates (at
+    least `count` of them), equally likely: PBT's exploit by truncation (Jaderberg et al. 2017,
+    section 4.1.1)."""
     best = ranked(fitness)[: max(count, math.ceil(TOP * len(fitness)))]
-    return [best[i] for i in generator.permutation(len(best))[:count]]
-
-
-@SELECTION.register("random", "the ablation of parent selection")
-def random(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
-    """Any candidate, equally likely; selection pressure comes from replacement alone."""
-    return [int(i) for i in generator.permutation(len(fitness))[:count]]
-
-
-REPLACEMENT: Registry[Callable[[Fitness, Sequence[int]], list[int]]] = Registry(
-    "evolution.replacement"
-)
-"""Functions (fitness float64 [n], steps of birth [n]) -> all indices, the first to be replaced in
-front. Elites are removed afterwards."""
-
-
-@REPLACEMENT.register("worst", "replace worst, Whitley 1989 (GENITOR); PopuLoRA, abstract")
-def worst(fitness: Fitness, born: Sequence[int]) -> list[int]:
-    """The least fit go first."""
-    return ranked(fitness)[::-1]
-
-
-@REPLACEMENT.register("oldest", "regularized (aging) evolution, Real et al. 2019")
-def oldest(fitness: Fitness, born: Sequence[int]) -> list[int]:
-    """The oldest go first; of equally old ones the least fit."""
-    return sorted(worst(fitness, born), key=lambda index: born[index])
+    return [best[i] for i in sorted(generator.permutation(len(best))[:count])]
 
 
 @dataclass(frozen=True)
 class Replacement:
     """One planned replacement. Nothing has been changed yet.
 
-    `parents` are two distinct survivors (one if only one survives), the fitter first, or in random
-    order with `evolution.selection=random`. An operator of one parent takes the first. The fitness
-    values are those that decided.
+    `parents` are two distinct survivors (one if only one survives), the fitter first. An operator
+    of one parent takes the first. The fitness values are those that decided.
     """
 
     victim: Member
@@ -145,17 +115,13 @@ def plan(
         for index, member in enumerate(members)
         if member.generation and step - member.born < config.grace_period
     }
-    born = [member.born for member in members]
-    order = REPLACEMENT.find(config.replacement)(fitness, born)
-    victims = [i for i in order if i not in protected][: number_replaced(config, len(members))]
+    worst_first = ranked(fitness)[::-1]
+    victims = [i for i in worst_first if i not in protected]
+    victims = victims[: number_replaced(config, len(members))]
     survivors = [i for i in range(len(members)) if i not in victims]
-    select = SELECTION.find(config.selection)
     plans = []
     for victim in victims:
-        count = min(2, len(survivors))
-        chosen = select(fitness[survivors], count, generator)
-        if config.selection != "random":  # X4 (extrapolative) needs the better parent first
-            chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
+        chosen = truncation(fitness[survivors], min(2, len(survivors)), generator)
         parents = [survivors[i] for i in chosen]
         plans.append(
             Replacement(

@@ -35,12 +35,6 @@ def learnability(solve_rate: float) -> float:
     return 1.0 - solve_rate if solve_rate > 0 else 0.0
 
 
-@TEACHER_REWARDS.register("frontier", "ours: the variance of an attempt, scaled to 1")
-def frontier(solve_rate: float) -> float:
-    """4 p (1 - p): highest for a task that half of the attempts solve."""
-    return 4.0 * solve_rate * (1.0 - solve_rate)
-
-
 @TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
 def stock(solve_rate: float) -> float:
     """As `learnability`, but -0.5 for a task that no attempt or every attempt solved."""

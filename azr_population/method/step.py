@@ -59,7 +59,6 @@ class SelfPlay:
             population.begin_step(population.step + 1)
         with clock("propose"):
             rows = propose(context, population, self.config.task, self.config.engine)
-        call(self.callbacks, "proposed", clock, population, rows)
         with clock("verify"):
             verify(rows, context, self.config.task, self.held_out)
         with clock("solve"):

@@ -1,16 +1,16 @@
 """Training samples: which rows a member trains on, and their advantages."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
-from azr_population.config.schema import MembersConfig, PopulationConfig
+from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
-from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
+from azr_population.method.advantages import BASELINES, RAW, task_relative
 from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay, matches_of
@@ -99,11 +99,9 @@ def _in_turn(queues: Sequence[Sequence[ScoredCompletion]]) -> list[ScoredComplet
     return [row for turn in zip_longest(*queues) for row in turn if row is not None]
 
 
-def advantages(
-    rows: Sequence[ScoredCompletion], config: MembersConfig, by_token: bool = False
-) -> list[float | None]:
-    """Advantages: values normalised over (member, phase, task type) by
-    `population.advantage` (TRR++); None for a row that teaches nothing.
+def advantages(rows: Sequence[ScoredCompletion], by_token: bool = False) -> list[float | None]:
+    """Advantages: values normalised over (member, phase, task type) (TRR++); None for a row that
+    teaches nothing.
 
     They are also stored in the row's `of`. `by_token` weights a row by its tokens, as veRL does.
     """
@@ -117,7 +115,7 @@ def advantages(
         for row in normalised
     ]
     normalised_values = iter(
-        ADVANTAGES.find(config.advantage)(
+        task_relative(
             [row.value for row in normalised],
             groups,
             [len(row.of.completion.token_ids) for row in normalised] if by_token else None,
@@ -130,15 +128,15 @@ def advantages(
 
 
 def samples(
-    rows: Sequence[ScoredCompletion], config: MembersConfig, held: Container[int] = ()
+    rows: Sequence[ScoredCompletion], hold_all: bool = False
 ) -> dict[int, list[TrainingSample]]:
-    """Each member's training samples, by slot. Rows that teach nothing are left out, except for
-    slots in `held`: the KL loss applies to all rows."""
+    """Each member's training samples, by slot. Rows that teach nothing are left out, unless
+    `hold_all`: the KL loss applies to all rows."""
     chosen: dict[int, list[TrainingSample]] = {}
-    for row, value in zip(rows, advantages(rows, config), strict=True):
+    for row, value in zip(rows, advantages(rows), strict=True):
         completion = row.of.completion
         samples_of_slot = chosen.setdefault(completion.slot, [])
-        if value is not None or completion.slot in held:
+        if value is not None or hold_all:
             samples_of_slot.append(TrainingSample(completion, value or 0.0))
     return chosen
 
@@ -146,13 +144,10 @@ def samples(
 def advantage(
     rows: Sequence[Proposal], population: Population, replays: Sequence[Replay] = ()
 ) -> dict[int, list[TrainingSample]]:
-    """Each member's training samples in a local step, by slot; past opponents have none."""
+    """Each member's training samples in a local step, by slot."""
     generator = population.streams.numpy("attempts", population.step)
-    matched = [row for row in rows if row.match in population.matches]
-    trained = attempts(matched, replays, population.config, generator)
-    settings = population.hyperparameters().items()
-    held = [slot for slot, hyperparameters in settings if hyperparameters.kl_loss_coef]
-    return samples([*proposals(rows), *trained], population.config, held)
+    trained = attempts(rows, replays, population.config, generator)
+    return samples([*proposals(rows), *trained], population.config.kl_loss_coef > 0)
 
 
 def update(

@@ -40,10 +40,8 @@ def save_checkpoint(
     tensors: dict[str, Any],
     plain: dict[str, Any],
     keep: int,
-    every: int = 0,
 ) -> Path:
-    """Writes `folder/step_<step>`. Then it removes all checkpoints but the newest `keep` and those
-    at multiples of `every` steps (0: none)."""
+    """Writes `folder/step_<step>`, then removes all checkpoints but the newest `keep`."""
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step_{step}"
     with replacing_folder(final) as temporary:
@@ -56,9 +54,8 @@ def save_checkpoint(
     for other, path in steps(folder):
         if other > step:
             os.replace(path, path.with_name(f".{path.name}.damaged"))
-    for other, old in steps(folder)[:-keep]:
-        if not (every and other and other % every == 0):
-            shutil.rmtree(old)
+    for _, old in steps(folder)[:-keep]:
+        shutil.rmtree(old)
     return final
 
 
@@ -73,22 +70,6 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
-
-
-def load_checkpoint(folder: Path, step: int) -> Checkpoint:
-    """Reads the checkpoint of one step in `folder`. Raises UserError: there is none, or it is
-    damaged."""
-    available = dict(steps(folder))
-    if step not in available:
-        steps_there = ", ".join(map(str, available)) or "no step"
-        raise UserError(
-            f"{folder} has no checkpoint of step {step}, but of {steps_there}; "
-            "a run keeps those of every N steps with run.permanent_checkpoint_every=N"
-        )
-    try:
-        return _read(step, available[step], [])
-    except Exception as error:  # as above
-        raise UserError(f"{available[step]} is damaged: {error}") from error
 
 
 def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:

@@ -34,7 +34,6 @@ from azr_population.files import (
     lock,
     open_own,
     read_json,
-    read_text,
     read_yaml,
     refuse_unplain,
     sync,
@@ -166,18 +165,6 @@ class RunDirectory:
             # The file was replaced after that step, so it is the current one again.
             if _truncate(older, last_step):
                 os.replace(older, path)
-
-    def copy_records(self, other: RunDirectory, last_step: int, evals: bool = True) -> None:
-        """Copies another run's records up to `last_step`, in place of its own; without `evals`,
-        those of its eval are left out."""
-        whole = RECORDS if evals else [r for r in RECORDS if r not in ("metrics", "evals")]
-        for source in (path for record in whole for path in other._files(record)):
-            if source.exists():
-                write_atomically(self.path / source.name, read_text(source))
-        if not evals:
-            lines = ({k: line[k] for k in line if "eval/" not in k} for line in other.metrics())
-            self.append("metrics", lines)
-        self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain data. Raises UserError: there is none, or it cannot

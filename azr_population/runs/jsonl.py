@@ -7,7 +7,7 @@ from io import BufferedIOBase
 from typing import Any, NoReturn
 
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("options", "fitness", "step_sizes", "shares"), dict),
+    **dict.fromkeys(("options", "fitness", "shares"), dict),
     **dict.fromkeys(("parents", "inputs", "outputs", "answers", "solved", "reasons"), list),
     **dict.fromkeys(("greedy", "t0.4", "t1"), list),
     **dict.fromkeys(("child", "teacher", "student", "member", "operator", "program", "type"), str),
@@ -55,7 +55,7 @@ def _is_no_number(key: str, value: Any) -> bool:
     """Whether a metric is not a number, or above 1e100, where its square would overflow."""
     if key in _SCORES:
         return any(_is_no_number("/", score) for score in value or ())
-    if key == "past/student" or ("/" not in key and key not in _NUMBERS):
+    if "/" not in key and key not in _NUMBERS:
         return False
     return value is not None and not (type(value) in (int, float) and abs(value) < 1e100)
 

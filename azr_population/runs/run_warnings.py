@@ -1,5 +1,6 @@
-"""Warnings about long runs: a teacher that runs away, proposals that become copies, a student that
-forgets. They are computed from records alone, so a run, its report and a comparison agree."""
+"""Warnings about long runs: tasks that are too hard or too easy, proposals that become copies, a
+student that forgets. They are computed from records alone, so a run, its report and a comparison
+agree."""
 
 from __future__ import annotations
 
@@ -23,12 +24,10 @@ hundred (30 independent evals)."""
 
 
 REPLAY = "population.replay_fraction=0.5 lets students keep what they learned"
-TARGET = "population.teacher_target_solve_rate=[0.25,0.75] slows the teacher down"
-FRONTIER = "population.teacher_reward=frontier pays for tasks that some attempts solve"
 
 
 class RunWarning(NamedTuple):
-    """One problem of one member, with the settings that helped."""
+    """One problem of one member, with what helps."""
 
     step: int
     """The step at which it began."""
@@ -40,28 +39,23 @@ class RunWarning(NamedTuple):
 
 def warnings_of(run: RunDirectory) -> list[RunWarning]:
     """The warnings of a run, as far as it is recorded."""
-    return Watch(missing_fixes(run)).read(lines_of(run), run.evals())
+    return Watch(replays(run)).read(lines_of(run), run.evals())
 
 
-def missing_fixes(run: RunDirectory) -> list[str]:
-    """What helped in recipes/line6_choice and the run does not have, what helped most first. AZR's
-    solver always replays."""
-    replays = config_of(run, "azr") is not None or config_of(run, "population", "replay_fraction")
-    target = config_of(run, "population", "teacher_target_solve_rate")
-    frontier = config_of(run, "population", "teacher_reward") == "frontier"
-    had = {REPLAY: replays, TARGET: target, FRONTIER: frontier}
-    return [fix for fix in had if not had[fix]]
+def replays(run: RunDirectory) -> bool:
+    """Whether students train on tasks of earlier steps; AZR's solver always does."""
+    share = config_of(run, "population", "replay_fraction")
+    return config_of(run, "azr") is not None or bool(share)
 
 
 class Watch:
     """Reads records as they come. Each kind of warning is given once for each individual: a child
     is judged by its own records, not by those of the member that it replaced.
-
-    Warnings name the settings of `fixes` that fit; see `missing_fixes`.
     """
 
-    def __init__(self, fixes: Sequence[str] = ()) -> None:
-        self.fixes = fixes
+    def __init__(self, replays: bool = False) -> None:
+        """`replays`: whether the run has what keeps students from forgetting."""
+        self._replays = replays
         self._recent: dict[tuple[str, Any, str], list[float]] = {}
         self._best: dict[tuple[str, Any], Sequence[float]] = {}
         self._given: set[tuple[str, Any, str]] = set()
@@ -87,9 +81,7 @@ class Watch:
             window.append(value)
             del window[:-STEPS]
             kind, text_of = _OF_PROPOSALS[metric]
-            text = (
-                text_of(member, sum(window) / STEPS, self.fixes) if len(window) == STEPS else None
-            )
+            text = text_of(member, sum(window) / STEPS) if len(window) == STEPS else None
             if text and self._is_new(member, generation, kind):
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 yield RunWarning(step, member, kind, text)
@@ -116,7 +108,7 @@ class Watch:
                     f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step},"
                     f" {most:.0%} at its best (members/best keeps the run's best student)"
                 )
-                text = "; ".join([text, *(fix for fix in self.fixes if fix == REPLAY)])
+                text = text if self._replays else f"{text}; {REPLAY}"
                 yield RunWarning(step, member, "forgets", text)
 
     def _is_new(self, member: str, generation: Any, kind: str) -> bool:
@@ -125,20 +117,17 @@ class Watch:
         return len(self._given) > before
 
 
-def _runaway(member: str, rate: float, fixes: Sequence[str]) -> str | None:
+def _runaway(member: str, rate: float) -> str | None:
     if LOW <= rate <= HIGH:
         return None
-    below = rate < LOW
-    text = (
-        f"{member} has run away: its valid tasks are too {'hard' if below else 'easy'}, {rate:.0%} "
-        f"of attempts solve them ({'below' if below else 'above'} {LOW if below else HIGH:.0%})"
+    hard = rate < LOW
+    return (
+        f"{member}'s valid tasks are too {'hard' if hard else 'easy'}: {rate:.0%} solved "
+        f"({'below' if hard else 'above'} {LOW if hard else HIGH:.0%})"
     )
-    slows = below and role_of(member) == "teacher"
-    ways = ", ".join(fix for fix in fixes if fix != TARGET or slows)
-    return f"{text}; {ways}" if ways else text
 
 
-def _copies(member: str, unique: float, fixes: Sequence[str]) -> str | None:
+def _copies(member: str, unique: float) -> str | None:
     if unique >= UNIQUE:
         return None
     return (

@@ -1,4 +1,4 @@
-"""Breeding a child: draws an operator from a mix, applies sequences, adapts step sizes."""
+"""Breeding a child: draws an operator from a mix, and applies it to the parents."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,13 @@ from azr_population.weights.operator import OPERATORS, Operator
 
 ATTEMPTS = 8
 """Attempts at a child with finite values before the step fails."""
-SMALLEST_STEP = 0.01
-"""An adapted step size stays above this share of the configured one. Otherwise step sizes would
-vanish, because selection prefers children that differ little from good parents."""
 
 
 class Breeding(NamedTuple):
-    """How a child was made: the operator (or sequence, `svd_subspace+full_gaussian`), its options,
-    and its step sizes by operator and option."""
+    """How a child was made: the operator (or `svd_subspace+full_gaussian`) and its options."""
 
     operator: str
     options: dict[str, Any]
-    step_sizes: dict[str, float]
 
 
 def all_operators() -> list[Operator]:
@@ -34,22 +29,19 @@ def all_operators() -> list[Operator]:
 
 
 def get_operator(name: str) -> Operator:
-    """The operator, or the sequence joined by `+`, of that name or path. Raises UserError: unknown;
-    the message lists the valid names."""
+    """The operator, or crossover and mutation joined by `+`, of that name or path. Raises
+    UserError: unknown (the message lists the valid names), or no crossover and then a mutation."""
     names = [part.strip() for part in str(name).split("+")]
     steps = tuple(replace(OPERATORS.find(step), name=step) for step in names)
     if len(steps) == 1:
         return steps[0]
-    for step in steps[1:]:
-        if step.parents != 1:
-            raise UserError(f"{name}: {step.name} needs two parents, so it can only come first")
-    if len({step.name for step in steps}) < len(steps):
-        raise UserError(f"{name}: an operator may come only once in a sequence")
+    if [step.parents for step in steps] != [2, 1]:
+        raise UserError(f"{name} is neither one operator nor a crossover and then a mutation")
 
     def in_turn(
         parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
     ) -> Adapter:
-        """The first operator takes the parents, each further one the child so far."""
+        """The mutation takes the crossover's child."""
         for step in steps:
             own = {key: options[f"{step.name}.{key}"] for key in step.defaults}
             parents = [step(parents, generator, **own)]
@@ -65,17 +57,13 @@ def breed(
     parents: Sequence[Adapter],
     generator: torch.Generator,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    adapt: float = 0.0,
-    inherited: Mapping[str, float] | None = None,
 ) -> tuple[Adapter, Breeding]:
     """One child by an operator drawn from the mix, and how it was made.
 
-    `mix` has the weights of operators (or sequences); those that need more parents than given are
-    left out. `parents`: the better one first. `options` are by operator; they also apply inside a
-    sequence unless the sequence has its own: {"dare+full_gaussian": {"dare.p": 0.5}}. With
-    `adapt` = tau > 0 the operator's step sizes are multiplied by exp(tau N(0, 1)) (log-normal
-    self-adaptation, Schwefel 1981), starting from `inherited` (the first parent's step sizes, such
-    as `full_gaussian.eps`) or else from the options. A child that is not finite is drawn again.
+    `mix` has the weights of operators; those that need more parents than given are left out.
+    `parents`: the better one first. `options` are by operator; they also apply inside
+    `dare+full_gaussian` unless that has its own: {"dare+full_gaussian": {"dare.p": 0.5}}. A child
+    that is not finite is drawn again.
 
     Raises UserError: an unknown operator or option, nothing to draw, parents that do not fit, or
     `ATTEMPTS` children in a row that are not finite.
@@ -87,19 +75,10 @@ def breed(
         name = list(usable)[int(index)]
         chosen = usable[name]
         resolved = chosen.resolve(options_of(chosen, options or {}))
-        steps = step_sizes(chosen)
-        if adapt > 0:
-            for key, option in steps.items():
-                start = float((inherited or {}).get(key, resolved[option]))
-                turn = float(torch.randn((), generator=generator, device=generator.device))
-                low, high = chosen.ranges[option]
-                low = max(low, SMALLEST_STEP * resolved[option])
-                resolved[option] = min(max(start * math.exp(adapt * turn), low), high)
         child = chosen(parents, generator, **resolved)
         if first_not_finite(child) is None:
             used = {key: value for key, value in resolved.items() if value is not None}
-            sizes = {key: used[option] for key, option in steps.items()}
-            return child, Breeding(name, used, sizes)
+            return child, Breeding(name, used)
     raise UserError(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"
@@ -132,14 +111,6 @@ def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> di
         for key, value in options.get(step.name, {}).items()
     }
     return {**parts, **options.get(chosen.name, {})}
-
-
-def step_sizes(chosen: Operator) -> dict[str, str]:
-    """Its step sizes: `full_gaussian.eps` -> the option's name in `chosen`."""
-    sizes = {
-        f"{s.name}.{s.step_size}": s.step_size for s in chosen.steps or [chosen] if s.step_size
-    }
-    return {key: key for key in sizes} if chosen.steps else sizes
 
 
 def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:

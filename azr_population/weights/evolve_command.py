@@ -21,9 +21,10 @@ def make_child(
 ) -> str:
     """Writes the child's PEFT folder `out`; returns a one-line summary.
 
-    `name` is an operator, or several joined by `+`; `parents` are PEFT folders, the better one
-    first; `settings` are the operator's options, as `eps=0.1`. Raises UserError: an unknown
-    operator or option, the wrong number of parents, parents that do not fit, or `out` exists.
+    `name` is an operator, or a crossover and a mutation joined by `+`; `parents` are PEFT folders,
+    the better one first; `settings` are the operator's options, as `eps=0.1`. Raises UserError: an
+    unknown operator or option, the wrong number of parents, parents that do not fit, or `out`
+    exists.
     """
     trust(name)
     operator = get_operator(name)
@@ -64,7 +65,7 @@ def operator_list() -> str:
             default = "drawn" if value is None else f"{value:g}"
             limits = f"{low:g}..{high:g}" if high < float("inf") else f"{low:g} or more"
             lines.append(f"    --set {key}={default}  ({limits})")
-    lines.append("One after the other: svd_subspace+full_gaussian --set full_gaussian.eps=0.05")
+    lines.append("Both in turn: svd_subspace+full_gaussian --set full_gaussian.eps=0.05")
     return "\n".join(lines)
 
 

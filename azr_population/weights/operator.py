@@ -20,8 +20,7 @@ class Operator:
     """A weight-space mutation (one parent) or crossover (two parents, the better one first).
 
     `code` is the paper's (M1..X4); `defaults` are its options with their values, None if the
-    operator draws the value; `ranges` are their inclusive bounds; `step_size` is the option that
-    sets the distance between child and parent, if any.
+    operator draws the value; `ranges` are their inclusive bounds.
     """
 
     name: str
@@ -30,9 +29,9 @@ class Operator:
     defaults: Mapping[str, float | None]
     ranges: Mapping[str, tuple[float, float]]
     function: Variation
-    step_size: str | None = None
     steps: tuple["Operator", ...] = ()
-    """The operators of a sequence; its options have their names as prefix: `full_gaussian.eps`."""
+    """A crossover and a mutation made in turn; options have their names as prefix:
+    `full_gaussian.eps`."""
 
     def __call__(
         self, parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
@@ -81,7 +80,6 @@ def operator(
     parents: int,
     code: str = "",
     ranges: Mapping[str, tuple[float, float]] | None = None,
-    step_size: str | None = None,
 ) -> Callable[[Variation], Operator]:
     """Decorator that makes a function an operator; its keyword options become `defaults`.
 
@@ -96,9 +94,7 @@ def operator(
         if limits.keys() != defaults.keys():
             mismatch = f"ranges are for {set(limits)}, options are {set(defaults)}"
             raise ValueError(f"{function.__name__}: {mismatch}")
-        made = Operator(
-            name or function.__name__, code, parents, defaults, limits, function, step_size
-        )
+        made = Operator(name or function.__name__, code, parents, defaults, limits, function)
         return OPERATORS.register(name, code)(made) if name else made
 
     return register

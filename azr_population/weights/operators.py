@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-6
 arbitrary."""
 
 
-@operator("svd_structured", code="M1", parents=1, ranges={"eps": (0.0, 1.0)}, step_size="eps")
+@operator("svd_structured", code="M1", parents=1, ranges={"eps": (0.0, 1.0)})
 def svd_structured(
     parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.1
 ) -> Adapter:
@@ -57,7 +57,6 @@ def svd_structured(
     code="M2",
     parents=1,
     ranges={"eps": (0.0, 10.0), "fraction": (0.0, 1.0)},
-    step_size="eps",
 )
 def layer_selective_gaussian(
     parents: Sequence[Adapter],
@@ -97,7 +96,7 @@ def component_masking(
     return adapter_like(parents[0], factors)
 
 
-@operator("full_gaussian", code="M4", parents=1, ranges={"eps": (0.0, 10.0)}, step_size="eps")
+@operator("full_gaussian", code="M4", parents=1, ranges={"eps": (0.0, 10.0)})
 def full_gaussian(
     parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.15
 ) -> Adapter:

@@ -35,14 +35,12 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
             "evolution.options.full_gaussian.eps=0.3",
             "+matchmaking.weighting=mine.hard",
             "matchmaking.options.k=3",
-            "evolution.adaptive=true",
         ]
     )
     evolution = config.evolution
     assert len(evolution.operators) == 10 and evolution.operators["dare+full_gaussian"] == 2
     assert evolution.operators["svd_subspace+full_gaussian"] == 0.5
     assert evolution.options == {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}}
-    assert evolution.adaptive
     assert config.matchmaking.options == {"k": 3.0}
 
 
@@ -54,7 +52,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("nonsense=1", "nonsense"),
         ("run.steps=many", "run.steps"),
         ("population.teacher_reward=kind", "population.teacher_reward"),
-        ("evolution.selection=lottery", "evolution.selection"),
+        ("run.console=mine.View", "run.console"),
         ("evolution.operators.svd=1", "operator"),
         ("evolution.grace_period=-1", "evolution.grace_period"),
         ("population.student_lr=inf", "population.student_lr"),

@@ -4,7 +4,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.config.effects import INCIDENTAL, touches_only
-from azr_population.config.load import config_from_file, load_config, load_fork, to_yaml
+from azr_population.config.load import config_from_file, load_config, to_yaml
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,6 @@ def test_a_written_configuration_takes_fields_and_groups(tmp_path):
     assert again.evolution == load_config([]).evolution and again.population.batch_size == 12
     with refuses("population"):
         config_from_file(path, ["population=5t5s"])
-
-
-def test_a_fork_starts_from_the_settings_of_its_run(tmp_path):
-    path = tmp_path / "a" / "config.yaml"
-    path.parent.mkdir()
-    typed = ["population=2t2s", "population.batch_size=12", "run.dir=x", "run.steps=7"]
-    path.write_text(to_yaml(load_config(typed)))
-    forked = load_fork([f"run.init_from={path.parent}@5", "population.teacher_lr=0", "run.dir=y"])
-    assert (forked.population.name, forked.population.batch_size, forked.run.steps) == (
-        "2t2s",
-        12,
-        7,
-    )
-    assert (forked.population.teacher_lr, forked.run.dir) == (0.0, "y")
-    assert load_fork([f"run.init_from={path.parent}@5"]).run.dir == load_config([]).run.dir
-    assert load_fork(["seed=3"]) == load_config(["seed=3"])
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\n"

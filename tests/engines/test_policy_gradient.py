@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import (
     NO_ADAPTER,
@@ -16,7 +15,7 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.micro_batches import collate
-from azr_population.engines.policy_gradient import policy_loss, ppo
+from azr_population.engines.policy_gradient import policy_loss
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -101,8 +100,8 @@ def test_the_gradient_of_the_kl_term_is_that_of_its_closed_form_on_the_nano_base
     done = Completion(0, prompt, answer, tuple(ours.tolist()), True)
     batch = collate([[TrainingSample(done, 0.0)]], torch.device("cpu"))
     with bank.adapters_active(slot):
-        settings, bare = Hyperparameters(1e-3, coefficient), bank.adapters_active(slot + NO_ADAPTER)
-        loss, metrics = policy_loss(model, batch, LearnerConfig(), ppo, settings, bare)
+        bare = bank.adapters_active(slot + NO_ADAPTER)
+        loss, metrics = policy_loss(model, batch, None, coefficient, bare)
         loss.backward()
     divergence = float(expected.detach()) / coefficient
     assert metrics["kl_loss"] == pytest.approx(divergence, rel=1e-4) and divergence > 0

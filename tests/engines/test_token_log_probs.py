@@ -24,10 +24,10 @@ def batch():
     return MicroBatch(ids, mask, wanted, torch.empty(0), torch.empty(0))
 
 
-def scored(engine, weights, temperature=1.0):
+def scored(engine, weights):
     """Both results, and the gradient of a member under a weighted sum of the first."""
     with engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        chosen, entropies = token_log_probs(engine.model, batch(), temperature)
+        chosen, entropies = token_log_probs(engine.model, batch())
         (chosen * weights).sum().backward()
     parameters = engine.bank.parameters_of(0)
     gradient = torch.cat([p.grad.flatten() for p in parameters])
@@ -36,20 +36,18 @@ def scored(engine, weights, temperature=1.0):
     return chosen.detach(), entropies, gradient
 
 
-@pytest.mark.parametrize(("piece", "temperature"), [(1, 1.0), (5, 0.6), (38 * 7, 1.0)])
-def test_pieces_give_the_numbers_and_gradients_of_the_whole(
-    engine, monkeypatch, piece, temperature
-):
+@pytest.mark.parametrize("piece", [1, 5, 38 * 7])
+def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch, piece):
     weights = torch.randn(int(batch().completion.sum()), generator=torch.Generator().manual_seed(1))
-    whole = scored(engine, weights, temperature)
+    whole = scored(engine, weights)
     monkeypatch.setattr(scoring, "NUMBERS", piece)
-    pieces = scored(engine, weights, temperature)
+    pieces = scored(engine, weights)
     for ours, theirs in zip(pieces, whole, strict=True):
         # float32's rounding: sums over the vocabulary and the tokens in another order.
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
     assert "forward" not in vars(engine.model.lm_head)
     with torch.no_grad(), engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        again, _ = token_log_probs(engine.model, batch(), temperature)
+        again, _ = token_log_probs(engine.model, batch())
     assert torch.equal(again, pieces[0])
 
 
@@ -73,7 +71,7 @@ def test_8096_tokens_of_a_vocabulary_of_152_thousand_take_less_than_3_gb(learns)
 
     def in_pieces():
         rows = scoring.NUMBERS // vocabulary
-        chosen, entropy = scoring._Scored.apply(hidden, weight, None, targets, rows, 1.0)
+        chosen, entropy = scoring._Scored.apply(hidden, weight, None, targets, rows)
         assert entropy.shape == (tokens,)
         if learns:
             chosen.sum().backward()

@@ -1,6 +1,5 @@
 import pytest
 
-from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.method.advantages import BASELINES, leave_one_out, task_relative
 from azr_population.method.proposals import Attempt
@@ -39,9 +38,9 @@ def test_right_answers_alone_count():
     assert right([1.0, 1.0]) == [None, None]
 
 
-def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_holds_their_writer():
+def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_is_on_all():
     written = [Completion(slot, (1,), (2,), (-1.0,), True) for slot in (0, 0, 1)]
     rows = [ScoredCompletion(Attempt(completion, "1"), 1.0) for completion in written]
-    assert samples(rows, PopulationConfig()) == {0: [], 1: []}
-    held = samples(rows, PopulationConfig(), held=[1])
-    assert held == {0: [], 1: [TrainingSample(written[2], 0.0)]}
+    assert samples(rows) == {0: [], 1: []}
+    zero = [TrainingSample(completion, 0.0) for completion in written]
+    assert samples(rows, hold_all=True) == {0: zero[:2], 1: zero[2:]}

@@ -27,44 +27,26 @@ def rated():
 
 
 class Nursery:
-    """Makes children by the recipe's own account: every step size twice the parent's."""
+    """Makes children by word only."""
 
     def __init__(self):
         self.asked = []
 
-    def __call__(self, replacement, recipe, seed):
-        self.asked.append((replacement.victim.name, recipe, seed))
-        eps = 2 * recipe["inherited"].get("full_gaussian.eps", 0.1)
-        return Breeding("full_gaussian", {"eps": eps}, {"full_gaussian.eps": eps})
+    def __call__(self, replacement, config, seed):
+        self.asked.append((replacement.victim.name, config.operators, config.options))
+        return Breeding("full_gaussian", {"eps": 0.2})
 
 
-def test_the_recipe_holds_what_the_run_was_told():
-    evolved, nursery = evolution(options={"full_gaussian": {"eps": 0.1}}, adaptive=True), Nursery()
-    evolved.replace(2, rated(), nursery)
-    assert [victim for victim, _, _ in nursery.asked] == ["teacher_2", "student_2"]
-    assert nursery.asked[0][1] == {
-        "mix": {"full_gaussian": 1.0},
-        "options": {"full_gaussian": {"eps": 0.1}},
-        "adapt": 0.3,
-        "inherited": {},
-    }
-    json.dumps(nursery.asked)
-    evolution().replace(2, rated(), nursery)
-    assert nursery.asked[-1][1]["adapt"] == 0.0
-
-
-def test_step_sizes_go_from_parent_to_child_and_into_the_lineage():
-    evolved, nursery, roster = evolution(adaptive=True), Nursery(), rated()
+def test_children_are_made_by_the_operators_and_options_of_the_run():
+    options = {"full_gaussian": {"eps": 0.1}}
+    evolved, nursery, roster = evolution(options=options), Nursery(), rated()
     births = evolved.replace(2, roster, nursery)
-    assert [birth["step_sizes"] for birth in births] == [{"full_gaussian.eps": 0.2}] * 2
-    assert roster["teacher_2"].step_sizes == {"full_gaussian.eps": 0.2}
-    assert roster["teacher_0"].step_sizes == {}
-    roster["teacher_2"].rating = Rating(40.0, 1.0)
-    roster["teacher_0"].rating = Rating(10.0, 1.0)
+    mix = {"full_gaussian": 1.0}
+    assert nursery.asked == [("teacher_2", mix, options), ("student_2", mix, options)]
+    assert [(birth["operator"], birth["options"]) for birth in births] == [
+        ("full_gaussian", {"eps": 0.2})
+    ] * 2
     assert roster.to_json() == Roster.from_json(json.loads(json.dumps(roster.to_json()))).to_json()
-    births = evolved.replace(4, roster, nursery)
-    heirs = [birth for birth in births if birth["parents"] == ["teacher_2"]]
-    assert [heir["options"] for heir in heirs] == [{"eps": 0.4}]
 
 
 def test_credit_of_a_step_compares_child_victim_and_parent():

@@ -19,7 +19,7 @@ from azr_population.method.training import (
 
 def credited(rows, config):
     trained = attempts(rows, [], config.population, np.random.default_rng(0))
-    return samples([*proposals(rows), *trained], config.population)
+    return samples([*proposals(rows), *trained])
 
 
 def played(play, config, skill, teachers, students):

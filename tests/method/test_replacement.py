@@ -12,10 +12,10 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Member, Rating, Role, Roster
 from azr_population.method.replacement import (
     FITNESS,
-    SELECTION,
     inherited_rating,
     plan,
     ranked,
+    truncation,
 )
 
 MEMBER = Member("student_0", Role.STUDENT, 0, Rating(28.0, 2.0))
@@ -34,23 +34,15 @@ VALUES = np.array([1.0, 4.0, 2.0, 3.0])
 DRAWS = 4000
 
 
-def shares(name, count=1):
-    """How often each of the four is chosen, per draw."""
-    generator = np.random.default_rng(21)
-    function = SELECTION.find(name)
-    seen = Counter(i for _ in range(DRAWS) for i in function(VALUES, count, generator))
-    return [seen[i] / DRAWS for i in range(4)]
-
-
 def test_ranking_puts_what_is_unknown_last():
     assert ranked(np.array([1.0, np.nan, 3.0, -np.inf])) == [2, 0, 1, 3]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [("truncation", [0.0, 0.5, 0.0, 0.5]), ("random", [0.25] * 4)]
-)
-def test_chances_of_one_parent(name, expected):
-    assert shares(name) == pytest.approx(expected, abs=0.03)
+def test_a_parent_is_any_of_the_better_half():
+    generator = np.random.default_rng(21)
+    seen = Counter(i for _ in range(DRAWS) for i in truncation(VALUES, 1, generator))
+    assert [seen[i] / DRAWS for i in range(4)] == pytest.approx([0, 0.5, 0, 0.5], abs=0.03)
+    assert truncation(VALUES, 2, generator) == [1, 3]
 
 
 def training(**options):
@@ -91,31 +83,15 @@ def test_how_many_are_replaced(size, fraction, expected):
     assert len(planned) == expected
 
 
-def test_the_oldest_goes_first_where_age_decides_but_no_elite():
-    members = students(20, 30, 25, 28)
-    for member, born in zip(members, [15, 0, 5, 10], strict=True):
-        member.born = born
-    pbt = training(replacement="oldest")
-    (planned,) = replacements(pbt, members, np.random.default_rng(0))
-    assert planned.victim.name == "student_2"
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     mus=st.lists(st.floats(0, 50) | st.just(float("nan")), min_size=1, max_size=8),
     fraction=st.floats(0, 1),
     elites=st.integers(1, 3),
-    selection=st.sampled_from(list(SELECTION)),
-    replacement=st.sampled_from(["worst", "oldest"]),
     seed=st.integers(0, 1000),
 )
-def test_parents_and_elites_always_survive(mus, fraction, elites, selection, replacement, seed):
-    pbt = training(
-        replace_fraction=fraction,
-        elites=elites,
-        selection=selection,
-        replacement=replacement,
-    )
+def test_parents_and_elites_always_survive(mus, fraction, elites, seed):
+    pbt = training(replace_fraction=fraction, elites=elites)
     members = students(*mus)
     planned = replacements(pbt, members, np.random.default_rng(seed))
     victims = [row.victim.name for row in planned]

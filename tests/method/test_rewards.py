@@ -16,7 +16,6 @@ from azr_population.registry import trust
     [
         ("adversarial", [1.0, 0.75, 0.0]),
         ("learnability", [0.0, 0.75, 0.0]),
-        ("frontier", [0.0, 0.75, 0.0]),
         ("stock", [-0.5, 0.75, -0.5]),
     ],
 )

@@ -96,18 +96,17 @@ def credit_of(record):
     return {k: v for k, v in record.metrics.items() if re.match(r"evolution/\w.*/", k)}
 
 
-def test_adapted_step_sizes_and_credit_go_on_from_a_saved_state(play, config, population):
+def test_births_and_credit_go_on_from_a_saved_state(play, config, population):
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
-    evolution.adaptive, evolution.interval, evolution.grace_period = True, 2, 0
+    evolution.interval, evolution.grace_period = 2, 0
     expected, again = whole_and_resumed(play)
     assert [record.lineage for record in again] == [record.lineage for record in expected[4:]]
     assert credit_of(again[1]) == credit_of(expected[5])
     born = [birth for record in expected for birth in record.lineage]
-    sizes = {key: size for birth in born for key, size in birth["step_sizes"].items()}
-    assert sizes.keys() == {"full_gaussian.eps", "svd_structured.eps"}
-    assert sizes["full_gaussian.eps"] != 0.15 and sizes["svd_structured.eps"] != 0.2
+    made = {birth["operator"]: birth["options"] for birth in born}
+    assert made["layer_wise+svd_structured"]["svd_structured.eps"] == 0.2
     assert [not credit_of(record) for record in expected] == [True, False] * 3
     credit = credit_of(expected[5])
     assert sum(v for key, v in credit.items() if key.endswith("/born")) == len(born) == 6

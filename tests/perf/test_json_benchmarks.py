@@ -70,18 +70,3 @@ def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes
     assert figures["bank"]["operators"]
     late = gpu(tmp_path, "--parts", "bank,step", "--minutes", "0.01")
     assert "stopped" in late["bank"] and "left out" in late["step"]
-
-
-def test_a_steps_scale_is_worked_out_without_a_gpu(tmp_path):
-    figures = result(tmp_path, "scale.py", "--count")
-    steps = {(row["command"], row["tail"], row["calls"]): row for row in figures["steps"]}
-    assert len(steps) == 30
-    # What issue 34 aims at.
-    assert steps["coder7b", "short", "two, overlapped"]["in all"] <= 370
-    assert steps["coder7b", "long", "two, overlapped"]["in all"] <= 440
-    for (command, tail, _), row in steps.items():
-        before, after = (
-            steps[command, tail, calls]["in all"] for calls in ("nine calls", "two calls")
-        )
-        assert after < before and 1 < row["to single"] < 8
-    assert figures["update"]["estimated"] == pytest.approx(figures["update"]["counted"], rel=0.12)

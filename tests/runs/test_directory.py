@@ -123,14 +123,3 @@ def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(tmp_
         for step in range(back + 1, 12):
             run.append("completions", [{"step": step, "member": "teacher_0"}])
         assert lines_of(run.path) == states[11]
-
-
-def test_a_fork_takes_the_older_lines_along(tmp_path, monkeypatch):
-    monkeypatch.setitem(directory.BOUNDED, "completions", 20)
-    runs = [RunDirectory(tmp_path / name) for name in "ab"]
-    for run in runs:
-        run.create("", {})
-    for step in (1, 2, 3):
-        runs[0].append("completions", [{"step": step}])
-    runs[1].copy_records(runs[0], 2)
-    assert [row["step"] for row in runs[1].completions()] == [1, 2]

@@ -221,11 +221,9 @@ def spoil_checkpoint(run, part, value):
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e30])
-def test_a_checkpoint_of_values_that_no_training_leaves(run, tmp_path, capsys, value):
+def test_a_checkpoint_of_values_that_no_training_leaves(run, capsys, value):
     spoil_checkpoint(run, "adapters", value)
     assert " in adapters." in refused(capsys, "resume", run, "run.steps=3")
-    typed = [*SMALL, "run.steps=3", f"run.dir={tmp_path / 'fork'}", f"run.init_from={run}@1"]
-    assert " in adapters." in refused(capsys, "train", *typed)
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1e30])

@@ -27,7 +27,7 @@ class EngineWorker(Worker):
         super().__init__()
         learner = settings.learner
         # A process of a run: its driver has checked the names.
-        trust([settings.rollout, learner.optimizer, learner.policy_loss])
+        trust([settings.rollout, learner.optimizer])
         self.settings = settings
 
     def init_model(self) -> tuple[str, bool]:

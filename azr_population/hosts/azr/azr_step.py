@@ -75,7 +75,7 @@ class Step:
         judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
         columns = zip(judged[-len(rewards) :], rewards.tolist(), strict=True)
         rows = [ScoredCompletion(owner, reward) for owner, reward in columns]
-        values = advantages(rows, self.population.config, by_token=True)
+        values = advantages(rows, by_token=True)
         worth = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = worth.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask

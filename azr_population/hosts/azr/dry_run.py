@@ -1,4 +1,4 @@
-"""The dry run inside AZR: members, memory, seconds, and what would be refused.
+"""The dry run inside AZR: members, memory, counts of a step, and what would be refused.
 
 `population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU.
 """
@@ -6,23 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.optimizers import moments
-from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
+from azr_population.engines.step_counts import StepCounts
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks, overrides
-from azr_population.hosts.azr.fitting import Machine, faster, machine_of, plan_memory
+from azr_population.hosts.azr.fitting import Machine, machine_of, plan_memory
 from azr_population.hosts.azr.settings import engine_settings, population_of
 from azr_population.method.config_check import replacement_line
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
-assumed, for times only."""
+assumed, for counts only."""
 
 
 def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
@@ -43,7 +42,7 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
         if too_large:
             refused.append(too_large)
         else:
-            lines += _time(_work(config, settings), load, machine, settings)
+            lines += _counts(config, settings, load, machine)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
     lines += [f"missing: {line}" for line in missing]
@@ -146,52 +145,37 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         )
 
 
-def _work(config: Any, settings: PopulationSettings) -> Work:
-    """What a step asks for; the longest answer is as long as it may be."""
-    proposals, attempts, solved = _rows(config, settings)
-    longest = int(config.data.max_response_length)
-    return Work(
-        len(config.azr.problem_types),
-        proposals,
-        round(attempts * VALID),
-        solved,
-        config.azr.reward.n_samples,
-        PROMPT,
-        min(RESPONSE, longest),
-        longest,
-        config.azr.execute_max_timeout,
-        merged=settings.merge_calls,
-        overlapped=settings.referee == "azr",
+def _counts(
+    config: Any, settings: PopulationSettings, load: Load, machine: Machine
+) -> Iterator[str]:
+    """What a step asks for, and the least time that it can take."""
+    kinds, samples = len(config.azr.problem_types), config.azr.reward.n_samples
+    proposals, attempts, solved = (kinds * rows for rows in _rows(config, settings))
+    response = min(RESPONSE, int(config.data.max_response_length))
+    calls, valid = 2 if settings.merge_calls else 3 * kinds, round(attempts * VALID)
+    step = StepCounts(calls, proposals, valid, solved, samples, PROMPT, response)
+    costs = {
+        "sampling": step.sampling(load),
+        "updates": step.update(load, settings.kl_loss_coef > 0),
+    }
+    asked = "; ".join(
+        f"{name} {cost.flops / 1e15:,.1f} PFLOP and {cost.bytes / 1e12:,.1f} TB"
+        for name, cost in costs.items()
     )
-
-
-def _time(work: Work, load: Load, machine: Machine, settings: PopulationSettings) -> Iterator[str]:
-    """Seconds of a step by phase, when answers end early and when one is as long as it may be."""
-    device, total = machine.device, machine.bytes_each
-    tails = {"short": min(3 * work.response, work.longest), "long": work.longest}
-    alone, alone_work = single(load, work, settings.members)
-    table, ratios = {}, {}
-    for name, longest in tails.items():
-        table[name] = step_seconds(load, replace(work, longest=longest), total, device)
-        phases_alone = step_seconds(alone, replace(alone_work, longest=longest), total, device)
-        ratios[name] = sum(table[name].values()) / sum(phases_alone.values())
     yield (
-        f"seconds a step, estimated for {device.name}: bfloat16 at {device.computing:.0%} of "
-        f"{device.flops / 1e12:.0f} TFLOPS, memory at {device.reading:.0%} of "
-        f"{device.bandwidth / 1e12:.2f} TB/s, {1e3 * device.overhead:g} ms more a decoding step; "
-        f"prompts of {PROMPT:,} tokens, answers of {work.response:,}, the longest "
-        f"{tails['short']:,} (short) or {tails['long']:,} (long); {VALID:.0%} of proposals valid, "
-        f"{LOOPS:.1%} of executions an endless loop"
+        f"counted for prompts of {PROMPT:,} tokens, answers of {response:,}, {VALID:.0%} valid "
+        f"proposals: {calls} calls of the sampler a step, {step.generated / 1e6:,.1f} million "
+        f"tokens generated, {step.trained / 1e6:,.1f} million trained on; {asked}"
     )
-    yield _cells("seconds", [*table["short"], "in all", "to single"])
-    for name, parts in table.items():
-        seconds = [*parts.values(), sum(parts.values())]
-        yield _cells(
-            name, [*(f"{phases_alone:.0f}" for phases_alone in seconds), f"{ratios[name]:.2f}"]
-        )
-    if offer := faster(load, total, lambda it: sum(step_seconds(it, work, total, device).values())):
-        settings_line, better, now = offer
-        yield f"memory stays free: {settings_line}: {better:,.0f} s in place of {now:,.0f} (long)"
+    device = machine.device
+    speeds = {name: cost.seconds(device, machine.gpus) for name, cost in costs.items()}
+    parts = ", ".join(f"{name} {seconds:,.0f}" for name, seconds in speeds.items())
+    yield (
+        f"roofline: at least {sum(speeds.values()):,.0f} s a step ({parts}) on {machine.gpus} "
+        f"{device.name} at its data sheet's {device.flops / 1e12:.0f} TFLOPS and "
+        f"{device.bandwidth / 1e12:.2f} TB/s, which no run reaches; executions of programs and "
+        "moves between GPU and host come on top"
+    )
 
 
 def _cells(name: str, values: Any) -> str:

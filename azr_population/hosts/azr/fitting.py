@@ -1,11 +1,10 @@
-"""Whether an AZR command fits its GPUs, by `engines/memory.py`, and the settings that mend it or
-make a step shorter."""
+"""Whether an AZR command fits its GPUs, by `engines/memory.py`, and the settings that mend it."""
 
 from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -21,7 +20,7 @@ from azr_population.engines.memory import (
     check_memory,
     kept_tokens,
 )
-from azr_population.engines.throughput import DEVICES, Device, device_of, gpu_bytes
+from azr_population.engines.step_counts import DEVICES, Device, device_of
 from azr_population.errors import UserError
 from azr_population.hosts.azr.checks import config_of_base
 from azr_population.hosts.azr.settings import engine_settings, run_device
@@ -62,14 +61,14 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
         raise UserError(f"population.gpu={name} is unknown; choose from {', '.join(DEVICES)}")
     if name is not None or gib is not None:
         device = DEVICES[name] if name is not None else device_of(gib or 0.0)
-        return Machine(gpus, device, gpu_bytes(device) if gib is None else gib * GIB, True)
+        return Machine(gpus, device, (gib or device.memory) * GIB, True)
     command = ["nvidia-smi", "--query-gpu=memory.total,name", "--format=csv,noheader,nounits"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
         lines = [line.partition(", ") for line in listed.stdout.splitlines()]
         mib, product = min((float(mib), product) for mib, _, product in lines)
     except (OSError, ValueError, subprocess.SubprocessError):
-        return Machine(gpus, Device(), gpu_bytes(Device()), False)
+        return Machine(gpus, Device(), Device().memory * GIB, False)
     return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
 
 
@@ -120,23 +119,6 @@ def suggest_fix(load: Load, total: float) -> str:
     if changed := find_fit(load, total, fields):
         return f"set {settings_of(changed, load)}"
     return "take GPUs with more memory, a smaller base or fewer members"
-
-
-def faster(
-    load: Load, total: float, seconds: Callable[[Load], float]
-) -> tuple[str, float, float] | None:
-    """vLLM's settings with which a step takes at least a twentieth less, if there are any, and its
-    seconds with them and without."""
-    if not load.vllm:
-        return None
-    now = seconds(load)
-    best, least = load, math.inf
-    fields = ("share", "sequences", "offload")
-    for changed in vary(load, fields):
-        if check_memory(changed, total) is None and (took := seconds(changed)) < 0.99 * least:
-            # Not for a second: a larger share than needed is room that is missed elsewhere.
-            best, least = changed, took
-    return None if least > 0.95 * now else (settings_of(best, load, fields), least, now)
 
 
 def plan_memory(

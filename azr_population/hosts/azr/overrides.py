@@ -20,10 +20,10 @@ _GROUP = "actor_rollout_ref."
 _MISSING = object()
 
 NO_CRITIC = "there is no critic"
-NO_REFERENCE = "members are held near the base by population.teacher_kl_loss_coef and its kind"
+NO_REFERENCE = "members are held near the base by population.kl_loss_coef"
 NO_PROFILER, JUDGED = "our workers have no profiler", "tasks are judged by AZR's executor"
 CONSTANT, ONE_TURN = "members' rates are constant", "AZR's tasks have one turn"
-OUR_LOSS = "it is the loss we have"
+OUR_LOSS = "the loss is the policy gradient's, a mean over tokens"
 
 USED = """
 data. azr. reward_fn. trainer. ray_init. model.path model.pretrained_tokenizer
@@ -56,7 +56,7 @@ IGNORED: Mapping[str, str] = {
     "population.micro_batch_tokens says what goes through the learner at once": ""
     "actor.ppo_micro_batch_size actor.ppo_micro_batch_size_per_gpu actor.ppo_max_token_len_per_gpu "
     "actor.use_dynamic_bsz rollout.log_prob_",
-    "members have one update on rows just sampled: the ratio is 1, nothing is clipped": ""
+    "members have one update on rows just sampled: nothing is clipped": ""
     "actor.clip_ratio actor.clip_ratio_",
     "entropies are worked out in chunks anyway": "actor.entropy_",
     OUR_LOSS: "actor.policy_loss.",

@@ -21,7 +21,6 @@ from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
 from azr_population.method.population import Population
 from azr_population.method.replacement import VALIDATION
-from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
 
 DOMAIN = "code_e"
@@ -62,7 +61,6 @@ def learner_config(config: Any, settings: PopulationSettings, rollout: str) -> L
     azrs = {
         "max_grad_norm": OmegaConf.select(actor, "grad_clip"),
         "weight_decay": OmegaConf.select(actor, "optim.weight_decay"),
-        "clip_ratio": OmegaConf.select(actor, "clip_ratio"),
         "gradient_checkpointing": OmegaConf.select(model, "enable_gradient_checkpointing"),
     }
     ours = settings.model_dump(include=set(ComputeConfig.model_fields))
@@ -112,17 +110,9 @@ def read_settings(node: Any) -> PopulationSettings:
     except UserError as error:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error
-    VIEWS.find(settings.console)
-    evolution, past = settings.evolution, settings.matchmaking.past_opponent_fraction
-    temperature = evolution.hyperparameters.get("temperature")
-    for key, value in {
-        "evolution.fitness": VALIDATION if evolution.fitness == VALIDATION else None,
-        "evolution.hyperparameters.temperature": temperature,
-        "matchmaking.past_opponent_fraction": past,
-    }.items():
-        if value:
-            key = f"population.{key}"
-            raise UserError(f"{key}={value} is for local runs only; leave it out", key=key)
+    if settings.evolution.fitness == VALIDATION:
+        key = "population.evolution.fitness"
+        raise UserError(f"{key}={VALIDATION} is for local runs only; leave it out", key=key)
     return settings
 
 

@@ -36,7 +36,7 @@ from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
-from azr_population.pages.console.view import VIEWS, show_start, show_step
+from azr_population.pages.console.view import LinesView, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.registry import imported
 from azr_population.runs import RunDirectory
@@ -77,7 +77,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         path = Path(self.settings.run_dir or folder)
         self.directory = open_run(self.config, path, patches, resumes)
         self.step.callbacks.append(Warn(self.directory))
-        self.view = VIEWS.find(self.settings.console)()
+        self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
         self._next_batches: dict[str, deque[dict[str, Any]]] = {}
 

@@ -1,1 +1,1 @@
-"""A run on this machine: checked, planned, played, resumed, forked."""
+"""A run on this machine: checked, planned, played, resumed."""

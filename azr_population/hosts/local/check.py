@@ -17,7 +17,6 @@ from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population, replacement_line
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
-from azr_population.pages.console.view import VIEWS
 from azr_population.runs.directory import RunDirectory, next_folder
 
 
@@ -25,14 +24,7 @@ def check_config(config: Config) -> None:
     """Refuses a run before anything is loaded, and imports what its dotted names name. Raises
     UserError: naming the key, the value and what would be accepted."""
     check_playing(config)
-    if "temperature" in config.evolution.hyperparameters and config.engine.rollout == "vllm":
-        raise UserError(
-            "evolution.hyperparameters.temperature needs engine.rollout=torch, because vLLM gives "
-            "log-probabilities at temperature 1; leave it out, or sample with torch",
-            key="evolution.hyperparameters.temperature",
-        )
     check_loggers(config.logger.names)
-    VIEWS.find(config.run.console)
     BASELINES.find(config.population.student_advantage)
     check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
 

@@ -24,17 +24,10 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.hosts.local.check import check_config, fill_in
-from azr_population.hosts.local.fork import parent_of
 from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.callbacks import (
-    Callback,
-    EvalCallback,
-    MeasureFitness,
-    PastOpponents,
-    Warn,
-)
+from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import evolution_note
 from azr_population.method.held_out_eval import (
@@ -46,7 +39,7 @@ from azr_population.method.held_out_eval import (
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.heartbeat import stop_requests
-from azr_population.pages.console.view import VIEWS, View, show_start, show_step
+from azr_population.pages.console.view import View, console_view, show_start, show_step
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
@@ -144,11 +137,9 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
 def _run(config: Config, directory: RunDirectory, view: View | None, new: bool = False) -> Run:
     """Plays the run from its newest sound checkpoint, or from its start. The directory of a `new`
     one is created and locked here; that of another has been locked."""
-    view = view or VIEWS.find(config.run.console)()
+    view = view or console_view(config.run.console)
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
-    base = "" if checkpoint else fingerprint(base_of(config.base))
-    parent = None if checkpoint else parent_of(config, base)
-    seed_file = None if checkpoint or parent else config.task.seed_file
+    seed_file = None if checkpoint else config.task.seed_file
     seeds = find_domain(config.task.domain).read_seeds(seed_file) if seed_file else []
     with _self_play(config) as play, ExitStack() as stack:
         store = Store(play, directory)
@@ -157,8 +148,7 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
                 **environment(),
                 "threads": torch.get_num_threads(),
                 "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-                "base": base,
-                **(parent.record() if parent else {}),
+                "base": fingerprint(base_of(config.base)),
             }
             directory.create(to_yaml(config), record)
             stack.enter_context(directory.locked())
@@ -170,9 +160,6 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
             store.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
             store.folders.export()
-        elif parent:
-            view.on_note(parent.note)
-            store.fork(parent)
         else:
             store.begin(seeds)
         directory.truncate(play.step)
@@ -201,9 +188,6 @@ def make_callbacks(
     callbacks: list[Callback] = [
         CompletionLog(config.run.log_completions, context.engine.tokenizer)
     ]
-    if fraction := config.matchmaking.past_opponent_fraction:
-        slot = config.population.members  # behind those of the members
-        callbacks.append(PastOpponents(run.snapshots, slot, fraction, context.engine))
     if validation:
         callbacks.append(MeasureFitness(context, validation))
     if held_out:

@@ -100,7 +100,6 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         longest - written,
         written,
         rows=attempts(config.population) + replays(config.population),
-        past=settings.slots - config.population.members,
         ranks=config.engine.workers,
     )
     peaks = phases(load, room_on(config.engine.device)).values()
@@ -169,10 +168,9 @@ def engine_settings(config: Config) -> EngineSettings:
     """The engine of a local run."""
     engine, population = config.engine, config.population
     roster = Roster.make(population.teachers, population.students)
-    past = ["past"] if config.matchmaking.past_opponent_fraction > 0 else []
     return EngineSettings(
         base=str(config.base.path or nano_base_path()),
-        names=(*(member.name for member in roster), *past),
+        names=tuple(member.name for member in roster),
         lora=lora_of(config.base.lora),
         device=engine.device,
         dtype=config.base.dtype,

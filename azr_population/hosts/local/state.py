@@ -10,7 +10,6 @@ import torch
 from azr_population.config.effects import replay_settings
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
-from azr_population.hosts.local.fork import Parent
 from azr_population.hosts.local.run_engine import base_of
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.phases import valid_tasks
@@ -41,34 +40,15 @@ class Store:
         self.save()
         self.take_snapshot()
 
-    def fork(self, parent: Parent) -> None:
-        """Sets the state before the first step of a fork: its parent's, with the records so far.
-        An eval of other tasks starts anew, because scores on two lists cannot be compared."""
-        self._put_in_place(parent.checkpoint, parent.directory)
-        if "evolution.fitness" in parent.changed:
-            for child in self.play.population.evolution.children:
-                child.victim_fitness = None  # in another unit than the child's will be
-        same_eval = parent.changed.isdisjoint(("eval.seed", "eval.tasks_per_type", "task.types"))
-        self.directory.copy_records(parent.directory, parent.checkpoint.step, same_eval)
-        self.save()
-        self.take_snapshot()
-
     def save(self) -> None:
         """The checkpoint first, because it is what a resume reads; then the members' folders."""
         play, run = self.play, self.play.config.run
-        # Without the slot of past opponents, who come anew in every step.
-        slots = {member.slot for member in play.population.roster}
-        state = {
-            part: {slot: value for slot, value in by_slot.items() if slot in slots}
-            for part, by_slot in play.context.engine.state_dict().items()
-        }
         save_checkpoint(
             self.directory.checkpoints,
             play.step,
-            state,
+            play.context.engine.state_dict(),
             {**play.population.state(), "config": replay_settings(play.config)},
             run.save_total_limit,
-            run.permanent_checkpoint_every,
         )
         self.folders.export()
 
@@ -86,10 +66,8 @@ class Store:
         keys = {student.name: f"{student.name}/eval/greedy" for student in students}
         metrics = records.metrics
         if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
-            fork = self.directory.environment().get("fork", {}).get("step", 0)
-            lines = self.directory.metrics()
-            since = (line for line in lines if fork < line["step"] < self.play.step)
-            before = [line["eval/best"] for line in since if line.get("eval/best") is not None]
+            earlier = (line for line in self.directory.metrics() if line["step"] < self.play.step)
+            before = [line["eval/best"] for line in earlier if line.get("eval/best") is not None]
             self.folders.keep_best(scores, max(before, default=None))
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -103,10 +81,10 @@ class Store:
                     f"step {checkpoint.step} was made with {key}={before[key]}; restore that, or "
                     "start a new run"
                 )
-        self._put_in_place(checkpoint, self.directory)
+        self._put_in_place(checkpoint)
 
-    def _put_in_place(self, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-        where = f"{directory.checkpoints}/step_{checkpoint.step}"
+    def _put_in_place(self, checkpoint: Checkpoint) -> None:
+        where = f"{self.directory.checkpoints}/step_{checkpoint.step}"
         if named := _unsound(checkpoint.tensors):
             raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
         try:
@@ -120,8 +98,7 @@ class Store:
         self._drop_unwanted()
 
     def _drop_unwanted(self) -> None:
-        """Seed tasks and a parent's tasks may be programs of this run's eval, or of a type that
-        this run has not."""
+        """Seed tasks may be programs of this run's eval, or of a type that this run has not."""
         play = self.play
         types = play.context.domain.wanted(play.config.task.types)
         play.population.buffer.remove(

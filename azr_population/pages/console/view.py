@@ -15,7 +15,6 @@ from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.method.callbacks import current_phase
 from azr_population.pages.console.heartbeat import ELSEWHERE, heartbeat
 from azr_population.printable import duration
-from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
     Record,
@@ -213,21 +212,19 @@ def end_lines(result: Record, done: int, steps: int) -> list[str]:
     return lines
 
 
-VIEWS: Registry[Callable[..., View]] = Registry("run.console")
-"""Name -> makes a view."""
+class LinesView(View):
+    """A line per event, for logs and pipes, and the ratings at the end. With a `prefix` its lines
+    stand among those of another program, which alone says what it is doing."""
 
-
-@VIEWS.register("plain", "for logs and pipes")
-class PlainView(View):
-    """A line per event, for logs and pipes, and the ratings at the end."""
-
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, prefix: str = "") -> None:
         super().__init__()
         self._console = console or StandardOutput()
+        self._prefix = prefix
 
     def on_start(self, run: Record) -> None:
         super().on_start(run)
-        self._beat(lambda: self.on_note(f"  {self.in_step}"), ELSEWHERE)
+        if not self._prefix:
+            self._beat(lambda: self.on_note(f"  {self.in_step}"), ELSEWHERE)
         self.on_note(
             f"{self.name}: {len(self.members)} members, steps {self.done + 1} to {self.steps}, "
             f"recorded in {run.get('dir', '?')}"
@@ -242,7 +239,8 @@ class PlainView(View):
 
     def on_note(self, text: str) -> None:
         # soft_wrap keeps an event on one line, whatever width a log claims to have.
-        self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        line = f"{self._prefix}{text}"
+        self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def on_step(self, step: Record) -> None:
         super().on_step(step)
@@ -266,31 +264,6 @@ class PlainView(View):
                 )
         for line in end_lines(result, self.done, self.steps):
             self.on_note(line)
-
-
-@VIEWS.register("lines", "for the log of a program that has lines of its own, such as AZR's")
-class StepLines(View):
-    """A line per event, each with its step; nothing at the start and the end."""
-
-    def on_match(self, match: Record) -> None:
-        self.done = match["step"]
-        self.on_note(match_line(match))
-
-    def on_replacement(self, child: Record) -> None:
-        self.on_note(replacement_line(child))
-
-    def on_note(self, text: str) -> None:
-        print(f"population step {self.done}: {text}", flush=True)
-
-    def on_step(self, step: Record) -> None:
-        for role, figures in metrics_of_roles(step).items():
-            self.on_note(role_line(role, figures))
-
-    def on_end(self, result: Record) -> None:
-        if result.get("wrong"):
-            self.on_note(str(result["wrong"]))
-        if result.get("report"):
-            print(f"azr-population: {result['report']}", flush=True)
 
 
 def show_start(
@@ -331,17 +304,12 @@ def show_step(
     view.on_step(step)
 
 
-@VIEWS.register("live", "tables in a terminal")
-def live(console: Console | None = None) -> View:
-    """Redrawn tables, whatever the output is."""
+def console_view(name: str = "auto", console: Console | None = None) -> View:
+    """The view `live`, `lines` or `auto`: the live one in a terminal that can redraw, otherwise
+    (and with TERM=dumb) lines."""
     from azr_population.pages.console.live import LiveView
 
-    return LiveView(console or StandardOutput())
-
-
-@VIEWS.register("auto", "live in a terminal, plain elsewhere")
-def view_for(console: Console | None = None) -> View:
-    """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
     console = console or StandardOutput()
     redraws = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
-    return live(console) if redraws else PlainView(console)
+    live = name == "live" or (name == "auto" and redraws)
+    return LiveView(console) if live else LinesView(console)

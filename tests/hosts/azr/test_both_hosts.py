@@ -29,7 +29,7 @@ from azr_population.method.training import attempts, proposals
 from azr_population.weights.breeding import Breeding
 
 UPDATES = {"loss": 0.5, "updates": 1.0, "tokens": 12.0}
-MAKING = Breeding("full_gaussian", {"eps": 0.1}, {"full_gaussian.eps": 0.1})
+MAKING = Breeding("full_gaussian", {"eps": 0.1})
 RATES = {"teacher_lr": 1.5e-4, "student_lr": 1e-3, "agent_lr": 1e-3}
 
 
@@ -91,7 +91,7 @@ class Script:
 @pytest.fixture(autouse=True)
 def same_children(monkeypatch):
     """Adapters play no part: both hosts make the same children by word only."""
-    monkeypatch.setattr("azr_population.method.evolution.breed", lambda **recipe: (None, MAKING))
+    monkeypatch.setattr("azr_population.method.evolution.breed", lambda *_: (None, MAKING))
 
 
 @pytest.fixture(autouse=True)

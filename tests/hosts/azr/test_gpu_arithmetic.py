@@ -58,8 +58,6 @@ def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing):
     updates = trained.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     for figures in updates.values():
         assert figures["updates"] == 1.0 and 0 < figures["grad_norm"] < 100
-        # On-policy: the ratio is 1 but for rounding, whatever the batches' shapes.
-        assert abs(figures["approx_kl"]) < 1e-2 and figures["clip_frac"] < 0.1
     assert {p.dtype for p in trained.model.parameters()} == {torch.bfloat16}
     for slot in range(2):
         assert {p.dtype for p in trained.bank.parameters_of(slot)} == {torch.float32}

@@ -51,26 +51,19 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
         assert sum(member["trained_samples"] for member in metrics_of_members(step).values()) <= 8
 
 
-@pytest.mark.parametrize("past", [0, 1])
-def test_the_memory_is_that_of_the_tensors(past):
-    """Past opponents have a place among the members and no optimizer."""
+def test_the_memory_is_that_of_the_tensors():
     from azr_population.hosts.local.run_engine import open_engine
 
-    overrides = ["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"]
-    config = load_config(
-        [*overrides, f"matchmaking.past_opponent_fraction={0.2 * past}", "run.snapshot_every=1"]
-    )
+    config = load_config(["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"])
     with open_engine(config) as text:
         model = text.engine.learner.model
         parts = memory(config, model, 512)
         factors = [
-            factor
-            for slot in range(4 + past)
-            for factor in text.engine.learner.bank.parameters_of(slot)
+            factor for slot in range(4) for factor in text.engine.learner.bank.parameters_of(slot)
         ]
     assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
     assert parts["members, float32"] == sum(factor.numel() * 4 for factor in factors)
-    assert parts["AdamW's moments"] == 2 * parts["members, float32"] * 4 / (4 + past)
+    assert parts["AdamW's moments"] == 2 * parts["members, float32"]
 
 
 def test_the_chat_template_is_part_of_a_row():

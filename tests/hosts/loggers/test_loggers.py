@@ -90,7 +90,7 @@ def test_a_resumed_run_may_change_its_logger(tmp_path):
 
 def test_loggers_get_the_finite_numbers_of_a_line_under_their_names():
     line = {
-        "step": 3, "time/step": 1.5, "teacher_0/updates": 1, "past/student": "student_1@25",
+        "step": 3, "time/step": 1.5, "teacher_0/updates": 1, "words": "student_1",
         "agent/loss": float("nan"), "agent/ok": True, "agent/x": None,
     }  # fmt: skip
     assert step_figures(line) == {"time/step": 1.5, "teacher_0/updates": 1.0}

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from azr_population.analysis.html import figure
 from azr_population.pages.console.live import LiveView
-from azr_population.pages.console.view import PlainView, View, match_line, origin, view_for
+from azr_population.pages.console.view import LinesView, View, console_view, match_line, origin
 from azr_population.printable import duration
 from azr_population.runs.records import number, show
 
@@ -65,9 +65,9 @@ def test_time_left_follows_the_last_steps():
     assert view.left == duration(15.0 * 8)
 
 
-def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run):
+def test_lines_tell_everything_once_and_unwrapped(made_up_run):
     out = console(width=20)
-    play(PlainView(out), made_up_run())
+    play(LinesView(out), made_up_run())
     lines = written(out).splitlines()
     assert lines[0].startswith("4t4s: ") and lines[0].endswith("runs/[red]demo")
     assert sum(line.startswith("  teacher_") for line in lines) == 48
@@ -104,7 +104,7 @@ def test_the_live_view_fits_a_usual_terminal(made_up_run):
     assert any("teacher_" in line and "student_" in line and "svd_su" in line for line in text)
 
 
-@pytest.mark.parametrize("make", [PlainView, LiveView])
+@pytest.mark.parametrize("make", [LinesView, LiveView])
 def test_records_with_nothing_in_them_pass(make):
     view = make(console(80))
     view.on_start({})
@@ -119,7 +119,7 @@ def test_who_was_born_at_the_last_step_is_marked(made_up_run):
     assert [origin(births, "student_1", step) for step in (10, 11)] == ["new: dare", "dare"]
     assert origin(births, "student_0", 10) == "start"
     out = console()
-    play(PlainView(out), made_up_run(steps=10))
+    play(LinesView(out), made_up_run(steps=10))
     rated = [line for line in written(out).splitlines() if " mu - 3 sigma " in line]
     assert [line.split()[0] for line in rated if line.endswith("new: svd_subspace")] == [
         "student_2"
@@ -129,10 +129,18 @@ def test_who_was_born_at_the_last_step_is_marked(made_up_run):
 def test_the_view_suits_where_it_is_shown(monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(view_for(console(terminal=True)), LiveView)
-    assert isinstance(view_for(console()), PlainView)
+    assert isinstance(console_view("auto", console(terminal=True)), LiveView)
+    assert isinstance(console_view("auto", console()), LinesView)
     monkeypatch.setenv("CI", "1")
-    assert isinstance(view_for(console(terminal=True)), PlainView)
+    assert isinstance(console_view("auto", console(terminal=True)), LinesView)
+    assert isinstance(console_view("live", console()), LiveView)
+    assert isinstance(console_view("lines", console(terminal=True)), LinesView)
+
+
+def test_lines_among_those_of_another_program_say_whose_they_are(made_up_run):
+    out = console()
+    play(LinesView(out, prefix="population: "), made_up_run())
+    assert all(line.startswith("population: ") for line in written(out).splitlines())
 
 
 def test_figures_have_few_digits():

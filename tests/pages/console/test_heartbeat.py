@@ -7,7 +7,7 @@ from rich.console import Console
 
 from azr_population.pages.console import heartbeat
 from azr_population.pages.console import view as view_module
-from azr_population.pages.console.view import PlainView
+from azr_population.pages.console.view import LinesView
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_an_alarm_of_somebody_else_is_left_alone(alarm):
     assert alarm["timers"] == []
 
 
-def test_the_plain_view_tells_the_phase_of_a_long_step(alarm, monkeypatch):
+def test_lines_tell_the_phase_of_a_long_step(alarm, monkeypatch):
     monkeypatch.setattr(view_module, "current_phase", lambda: "solve")
     out = io.StringIO()
-    view = PlainView(Console(file=out, width=80))
+    view = LinesView(Console(file=out, width=80))
     view.on_start({"name": "4t4s", "steps": 5, "step": 2, "dir": "x"})
     alarm["handler"](signal.SIGALRM, None)
     view.on_end({})

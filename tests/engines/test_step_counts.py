@@ -1,0 +1,71 @@
+"""Counts of a step where the sums have an exact answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.step_counts import DEVICES, Cost, StepCounts, device_of
+
+SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
+STEP = StepCounts(2, proposals=8, attempts=16, answers=8, samples=4, prompt=100, response=10)
+LOAD = Load(SMALL, 4, 2, 100, 10, sequences=8, piece=2000, checkpointing=False)
+
+
+def test_tokens_of_a_step():
+    assert STEP.generated == 32 * 10
+    assert STEP.trained == 16 * 110
+
+
+def test_sampling_reads_the_base_once_a_step_of_decoding_and_each_prompt_once():
+    cost = STEP.sampling(LOAD)
+    # 16 rows a call, 8 at once: 2 calls of 2 waves of 10 steps.
+    base = 40 * (LOAD.weights + 4 * LOAD.member * 2)
+    keys = 320 * 105 * SMALL.cache * 2
+    assert cost.bytes == base + keys
+    products = SMALL.layers * SMALL.block + LOAD.member
+    attention = SMALL.layers * 2 * SMALL.heads * SMALL.head
+    prompts, head = 20 * 100, SMALL.vocabulary * SMALL.hidden
+    read_in = prompts * (products + attention * 50) + 32 * head
+    written = 320 * (products + attention * 105) + 320 * head
+    assert cost.flops == 2 * (read_in + written)
+
+
+def test_gpus_that_share_a_vllm_read_the_base_together():
+    eight = replace(LOAD, ranks=4)
+    apart, shared = (STEP.sampling(replace(eight, parallel=n)) for n in (1, 4))
+    assert shared.flops == apart.flops
+    # 4 rows a call on each of 4 are 1 wave; 16 on one group are 2.
+    assert apart.bytes - shared.bytes == (4 - 2) * 20 * (LOAD.weights + 4 * LOAD.member * 2)
+
+
+def test_an_update_is_a_forward_and_a_backward_more_where_it_recomputes_or_has_a_kl():
+    plain = STEP.update(LOAD)
+    optimizer = 4 * LOAD.member * 4 * 7
+    assert plain.bytes == 2 * LOAD.weights + optimizer  # one piece
+    products = SMALL.layers * (SMALL.block + 2 * SMALL.heads * SMALL.head * 55) + LOAD.member
+    forward = 2 * (1760 * products + 160 * SMALL.vocabulary * SMALL.hidden)
+    assert plain.flops == 2 * forward + 2 * 1760 * LOAD.member
+    again, kl = STEP.update(replace(LOAD, checkpointing=True)), STEP.update(LOAD, kl=True)
+    assert again == kl == Cost(plain.flops + forward, plain.bytes + LOAD.weights)
+
+
+def test_a_roofline_is_the_slower_of_products_and_bytes():
+    assert Cost(989e12, 0).seconds(DEVICES["H100"], 2) == 0.5
+    assert Cost(989e12, 6.7e12).seconds(DEVICES["H100"], 2) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gib", "product", "name"),
+    [
+        (79.6, "NVIDIA H100 80GB HBM3", "H100"),
+        (80, "", "H100"),
+        (40, "NVIDIA A100-SXM4-40GB", "A100-40"),
+        (80, "NVIDIA A100-SXM4-80GB", "A100"),
+        (24, "NVIDIA GeForce RTX 4090", "4090"),
+        (24, "a card nobody knows", "4090"),
+        (140, "", "H200"),
+    ],
+)
+def test_a_device_is_known_by_its_name_or_its_memory(gib, product, name):
+    assert device_of(gib, product).name == name
