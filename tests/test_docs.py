@@ -104,6 +104,7 @@ def extension_folder(tmp_path, monkeypatch):
     names = write_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples")
     yield tmp_path
     for name in names:
         sys.modules.pop(name.removesuffix(".py"), None)

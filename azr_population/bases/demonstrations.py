@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from azr_population.bases.sft_trainer import Document, branched
-from azr_population.domains.code.domain import Code
 from azr_population.domains.code.generator.corpus import F, Group, I, Mix, O, draw_groups
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
@@ -25,8 +24,6 @@ MIX: Mix = {
     ("solve", F): (12, (50, 40, 10, 0)),
 }
 """There are so few programs without any statement that proposing them would mean repeating them."""
-_PROPOSING = 0.25
-"""Share of the groups of another domain that propose; each proposes three tasks."""
 ANSWER_WEIGHTS: dict[str, float] = {O: 3.0}
 """Of a token of an answer in the loss, by type of task, where it is not 2; 1 of a proposal's.
 Answers are short."""
@@ -53,14 +50,6 @@ def draw_documents(
 ) -> list[Document]:
     """A chunk of a warm-up's documents; the same for the same numbers."""
     rng = Random(f"demonstrations {seed} {chunk}")
-    added_types = [type for type in domain.types if type not in Code.types]
-    if not added_types:
-        groups = draw_groups(rng, CHUNK, MIX, strict=True)
-    else:
-        groups = []
-        for _ in range(CHUNK):
-            proposing, type = rng.random() < _PROPOSING, rng.choice(added_types)
-            tasks = [domain.draw(type, rng) for _ in range(3 if proposing else 1)]
-            groups.append(("propose" if proposing else "solve", tasks))
+    groups = draw_groups(rng, CHUNK, MIX, strict=True)
     rng.shuffle(groups)
     return [encode(group, format, tokenizer) for group in groups]

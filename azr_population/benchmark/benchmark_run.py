@@ -223,9 +223,8 @@ def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
 
 def list_benchmarks(settings: BenchmarkSettings) -> None:
     """Prints the benchmarks, which data are present, and where to get the rest."""
-    extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
-    for benchmark in find_benchmarks(settings.benchmarks + extra):
+    for benchmark in find_benchmarks(settings.benchmarks):
         row = {"benchmark": benchmark.name, "area": benchmark.area, "prompt": benchmark.prompt}
         if locate(benchmark, settings.data):
             read = read_benchmark(benchmark.name, settings.data)

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.benchmark.contests import livecodebench_problem
-from azr_population.benchmark.domain_problem import DomainProblem
 from azr_population.benchmark.functions import evalplus_problem
 from azr_population.benchmark.mathematics import MathProblem, last_boxed
 from azr_population.benchmark.problem import Problem
-from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.jsonl import bounded
 
 AREAS = {"code": "code", "math": "mathematics"}
-"""The areas that figures are averaged over; `extra` is in none of them."""
+"""The areas that figures are averaged over."""
 _IN_AZR = ("evaluation/math_eval/eval/data", "evaluation/code_eval/data")
 _LONGEST_ROW = 1 << 28
 """Bytes of a row; the tests of a contest's problem have millions."""
@@ -164,13 +162,6 @@ def _boxed(row: Row) -> str:
     return gold
 
 
-def _puzzle(row: Row) -> DomainProblem:
-    """With the import that annotations of `sat` need; the file leaves it out."""
-    sat = str(row["sat"])
-    header = "from typing import List\n\n\n" if "List" in sat else ""
-    return DomainProblem(row["name"], "puzzles", puzzle_task(header + sat), needs_end=False)
-
-
 def _in_azr(
     name: str, title: str, problem: Callable[[Row], Problem], digest: str, hub: str,
     folder: str = "", max_tokens: int = 4096,
@@ -234,12 +225,6 @@ _ALL = (
         "olympiadbench", "OlympiadBench",
         _math(lambda row: row["final_answer"][0].strip("$"), "question"),
         "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416", "Hothan/OlympiadBench",
-    ),
-    Benchmark(
-        "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),
-        _puzzle, "puzzle",
-        "https://github.com/microsoft/PythonProgrammingPuzzles, puzzles/puzzles.json",
-        max_tokens=2048,
     ),
 )  # fmt: skip
 BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}

@@ -1,4 +1,4 @@
-"""A task of a domain as a problem: its held-out tasks, and the puzzles of P3."""
+"""A held-out task of a domain as a problem."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from functools import cache, cached_property
 from azr_population.benchmark.problem import NO_ANSWER, PASSED, WRONG, EvalVerdict, Problem, Prompt
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
-from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.domains.task import Task
 from azr_population.referee import Reason, Referee, RefereeSettings
 
@@ -44,12 +43,7 @@ class DomainProblem(Problem):
     def known_completions(
         cls, problems: Sequence["DomainProblem"]
     ) -> list[tuple["DomainProblem", str, str]]:
-        """A task's own answer is right, and that of the next task wrong. P3 has programs for
-        answers, which would have to be run first, so puzzles of ours stand for its own."""
-        if not problems[0].task.inputs:
-            square = "def sat(x):\n    return x > 0 and x * x == {}"
-            tasks = [puzzle_task(square.format(n * n), str(n)) for n in (36, 37)]
-            problems = [cls("self-test", "puzzles", task) for task in tasks]
+        """A task's own answer is right, and that of the next task wrong."""
         right = [problem._format.write_answer(problem.task) for problem in problems]
         return list(zip(problems, right, right[1:] + right[:1], strict=True))
 

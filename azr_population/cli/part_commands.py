@@ -60,8 +60,7 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
 @click.option("--memory-mb", type=int, default=256, metavar="MB", help="memory of each execution")
 @number("--max-output-chars", type=int, default=10_000, help="longest output of an execution")
 @flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
-@flag("--mcp", help="serve run_program and judge as MCP tools instead")
-def referee(mcp: bool, **limits: Any) -> None:
+def referee(**limits: Any) -> None:
     """Judge tasks from standard input, verdicts to standard output.
 
     One JSON object per line in, one per line out, in the same order. In:
@@ -71,28 +70,21 @@ def referee(mcp: bool, **limits: Any) -> None:
       {"id": 2, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
        "answers": ["def f(x): return x + 1"]}
 
-    code_i (answers are inputs), code_e (answers are names of exceptions) and puzzle (def sat; its
-    input is one solution) are written like code_o: the gold output is computed from input. imports
-    (import statements) may be added; code_f may give program in place of outputs. Out:
+    code_i (answers are inputs) is written like code_o: the gold output is computed from input.
+    imports (import statements) may be added; code_f may give program in place of outputs. Out:
 
     \b
       {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
       {"id": 9, "valid": false, "reason": "timeout"}
 
-    code_f verdicts also have accuracy, and those of banned have the reason in detail. A line that
+    code_f verdicts also have accuracy; rejected programs carry the reason in detail. A line that
     cannot be read, or has another key, gets the reason malformed, its line number and what is
     wrong, and the rest continues. A line has at most 2 MiB and asks for at most 4,096 executions.
     """
-    from azr_population.domains.piped import TYPES
     from azr_population.referee.limits import RefereeSettings
     from azr_population.referee.pipe import judge_standard_input
 
-    if mcp:
-        from azr_population.sharing.mcp_server import serve
-
-        serve(RefereeSettings(**limits))
-    else:
-        judge_standard_input(RefereeSettings(**limits), TYPES)
+    judge_standard_input(RefereeSettings(**limits))
 
 
 @app.group(cls=Commands)

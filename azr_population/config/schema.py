@@ -284,7 +284,7 @@ class TaskConfig(Section):
     """Which tasks are proposed and which count as valid."""
 
     domain: str = "code"
-    """The kind of tasks: `code`, `code_e`, `puzzles`, or a class of yours: `module.Class`."""
+    """The kind of tasks: `code`, or a class of yours: `module.Class`."""
     types: list[str] | None = None
     """Types of task of the domain (`code`: code_o, code_i, code_f). Not given: all."""
     reject: list[str] | None = None

@@ -8,7 +8,6 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from azr_population.config.schema import TaskConfig
@@ -111,21 +110,10 @@ class Domain(ABC):
         """Recognises copies of these programs."""
         return HeldOut(programs, self.fingerprint)
 
-    def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
-        """A valid task of this type by a generator of the domain: a held-out one for evals, or one
-        for warm-ups. Raises UserError if the domain has no generator."""
-        raise UserError("this task.domain has no eval tasks; set eval.every=0")
-
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Different held-out tasks of each type, the same for the same numbers. Raises UserError
         where there are none."""
-        tasks: dict[tuple[str, str], Task] = {}
-        for number, type in enumerate(types, 1):
-            rng = Random(f"exam {seed} {type}")
-            while len(tasks) < number * per_type:
-                task = self.draw(type, rng, held_out=True)
-                tasks.setdefault((type, task.program), task)
-        return list(tasks.values())
+        raise UserError("this task.domain has no eval tasks; set eval.every=0")
 
     def strata(self, per_type: int) -> list[str]:
         """Groups that the eval's tasks of a type are reported by, in order; empty: none."""
@@ -175,14 +163,6 @@ def is_held_out(program: str) -> bool:
     """Whether it is reserved for evals and never trained on. A stable 2% of all texts."""
     digest = hashlib.sha256(program.encode()).digest()
     return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
-
-
-def draw_task(make: Callable[[Random], Task | None], rng: Random, held_out: bool) -> Task:
-    """The first task of `make` that is held out, or that is not."""
-    while True:
-        task = make(rng)
-        if task is not None and is_held_out(task.program) == held_out:
-            return task
 
 
 def _one_of(key: str, value: str, choices: Iterable[str]) -> None:

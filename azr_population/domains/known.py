@@ -4,17 +4,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
-from azr_population.domains.code.domain import Code, CodeE
+from azr_population.domains.code.domain import Code
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
-from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.errors import UserError
 from azr_population.registry import Registry
 
 DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain")
 DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
-DOMAINS.register("code_e", "AZR's four: those, and find the exception")(CodeE)
-DOMAINS.register("puzzles", "find x for which sat(x) is True")(Puzzles)
 
 
 @lru_cache(maxsize=64)

@@ -65,7 +65,7 @@ class Player:
         """Attempts at a task of the user's, which may be one that a run would refuse. Raises
         UserError: the program does not run on the inputs, or they are too few."""
         if not inputs:
-            raise UserError("a task needs --input: the arguments of f(...), or what solves sat")
+            raise UserError("a task needs --input: the arguments of f(...)")
         rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
         proposal = ParsedProposal(type, program, tuple(inputs))
         (task,) = self.domain.judge([proposal], self.referee, rules)

@@ -7,9 +7,9 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,18 +27,6 @@ _LINES_AHEAD = 8
 _IN_FLIGHT_BYTES = 32 << 20
 """Approximate limit of the memory of waiting lines and their outputs."""
 _DETAIL_CHARS = 300
-
-
-class OtherType(Protocol):
-    """A task type of a domain that is mapped to a type of the referee: see `domains.piped`."""
-
-    def question(self, question: Question) -> Question:
-        """The question to ask instead. Raises ValueError: the line is malformed."""
-        ...
-
-    def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
-        """The line's verdict from the judgement on that question."""
-        ...
 
 
 class _Record(BaseModel):
@@ -66,11 +54,9 @@ class _Line:
     size: int = 0
 
 
-def judge_standard_input(
-    settings: RefereeSettings, types: Mapping[str, OtherType] | None = None
-) -> None:
-    """Judges standard input to its end; `types` are additional task types by name. Raises
-    UserError: standard input or output is closed, or the input cannot be read."""
+def judge_standard_input(settings: RefereeSettings) -> None:
+    """Judges standard input to its end. Raises UserError: standard input or output is closed, or
+    the input cannot be read."""
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
             "standard input or output is closed; tasks are read and verdicts written there"
@@ -79,25 +65,19 @@ def judge_standard_input(
     # closing would wait for that thread. The interpreter closes `sys.stdin` and would abort.
     source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
     with Referee(settings) as referee:
-        judge_lines(referee, source, sys.stdout, types)
+        judge_lines(referee, source, sys.stdout)
 
 
-def judge_lines(
-    referee: Referee,
-    source: BinaryIO,
-    sink: TextIO,
-    types: Mapping[str, OtherType] | None = None,
-) -> None:
+def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
     """Writes the verdicts of the lines of `source` to `sink` in order, each as soon as possible."""
-    types = types or {}
     lines: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_LINES_AHEAD)
     reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
     reader.start()
     pending: deque[_Line] = deque()
     output_chars = referee.settings.max_output_chars
-    for judgement in referee.stream(_questions(lines, pending, types, output_chars)):
+    for judgement in referee.stream(_questions(lines, pending, output_chars)):
         line = pending.popleft()
-        json.dump({"id": line.id, **_verdict(line, judgement, types)}, sink, allow_nan=False)
+        json.dump({"id": line.id, **_verdict(line, judgement)}, sink, allow_nan=False)
         sink.write("\n")
         sink.flush()
 
@@ -118,7 +98,6 @@ def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError]) -> None:
 def _questions(
     lines: queue.Queue[bytes | OSError],
     pending: deque[_Line],
-    types: Mapping[str, OtherType],
     output_chars: int,
 ) -> Iterator[Question | None]:
     """The questions in the lines; None: no line yet, finish earlier questions."""
@@ -136,7 +115,7 @@ def _questions(
         number += 1
         if not text.strip():
             continue
-        line, question = _parsed(text, number, types)
+        line, question = _parsed(text, number)
         line.size = 4 * len(text) + _executions(question) * output_chars
         while pending and line.size + sum(waiting.size for waiting in pending) > _IN_FLIGHT_BYTES:
             yield None
@@ -144,7 +123,7 @@ def _questions(
         yield question
 
 
-def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_Line, Question]:
+def _parsed(text: bytes, number: int) -> tuple[_Line, Question]:
     """Parses one line into what waits for the verdict and the question to ask."""
     line = _Line()
     try:
@@ -155,26 +134,24 @@ def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_
             raise ValueError("not a JSON object")
         json.dumps(record.get("id"), allow_nan=False)  # 1e999 is read as infinity
         line.id = record.get("id")
-        line.question = _question(record, types)
-        other = types.get(line.question.kind)
-        question = other.question(line.question) if other else line.question
-        if _executions(question) > MAX_EXECUTIONS:
+        line.question = _question(record)
+        if _executions(line.question) > MAX_EXECUTIONS:
             raise ValueError(f"inputs, answers: over {MAX_EXECUTIONS} executions")
     except (ValueError, RecursionError) as error:
         detail = f"line {number}: {error}"[:_DETAIL_CHARS]
         line.malformed = {"line": number, "detail": detail}
         return line, Question("malformed")
-    return line, question
+    return line, line.question
 
 
-def _question(record: dict[str, Any], types: Mapping[str, OtherType]) -> Question:
+def _question(record: dict[str, Any]) -> Question:
     """The question in a line's object. Raises ValueError."""
     try:
         line = _Record.model_validate(record)
     except ValidationError as error:
         raise ValueError(first_problem(error)) from None
-    if line.type not in _TYPES and line.type not in types:
-        raise ValueError(f"type {line.type[:80]!r}: one of {', '.join((*_TYPES, *types))}")
+    if line.type not in _TYPES:
+        raise ValueError(f"type {line.type[:80]!r}: one of {', '.join(_TYPES)}")
     functions, present = line.type == "code_f", line.model_fields_set
     needed, other = ({"inputs"}, {"input"}) if functions else ({"input", "program"}, _OF_FUNCTIONS)
     if not needed <= present or other & present:
@@ -199,15 +176,13 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-def _verdict(line: _Line, judgement: Judgement, types: Mapping[str, OtherType]) -> dict[str, Any]:
+def _verdict(line: _Line, judgement: Judgement) -> dict[str, Any]:
     execution, kind = judgement.execution, line.question.kind
     if not execution.valid:
         verdict: dict[str, Any] = {"valid": False, "reason": str(execution.reason)}
         if execution.reason in (Reason.MALFORMED, Reason.BANNED) and execution.detail:
             verdict["detail"] = execution.detail
         return {**verdict, **line.malformed}
-    if kind in types:
-        return types[kind].verdict(line.question, judgement)
     grades, outputs = judgement.grades, list(execution.outputs)
     verdict = {"valid": True}
     verdict |= {"outputs": outputs} if kind == "code_f" else {"output": outputs[0]}

@@ -156,14 +156,12 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 
 def domain_of(run: RunDirectory) -> Domain:
-    """The domain of the run's tasks. If the configuration has none it is `code`, and inside AZR
-    `code_e`, which adds AZR's fourth type.
+    """The domain of the run's tasks; inside AZR, and where the configuration has none, `code`.
 
     Custom domains are not run for reading (see `registry.trust`): measures and coverage are left
     out, with a line in the log. Raises UserError: a trusted domain cannot be imported.
     """
-    unsaid = "code_e" if config_of(run, "azr") is not None else "code"
-    name = str(config_of(run, "task", "domain") or unsaid)
+    name = str(config_of(run, "task", "domain") or "code")
     if "." in name and not trusted(name):
         _log_once(name)
         return NotRun()

@@ -18,7 +18,6 @@ from azr_population.domains.code.formats import ShortFormat
 from azr_population.domains.code.generator.corpus import draw_groups, run_function
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import is_held_out
-from azr_population.domains.puzzles.domain import Puzzles
 
 FORM = ShortFormat()
 PROGRAM = "def f(n):\n    return n + 1"
@@ -107,11 +106,3 @@ def test_a_chunk_is_the_same_for_the_same_numbers(tokenizer, monkeypatch):
     monkeypatch.setattr(demonstrations, "CHUNK", 40)
     first, again, other = (draw_documents(tokenizer, Code(), FORM, 1, n) for n in (0, 0, 1))
     assert first == again != other and len(first) == 40
-
-
-def test_another_domain_draws_its_tasks(tokenizer, monkeypatch):
-    monkeypatch.setattr(demonstrations, "CHUNK", 8)
-    domain = Puzzles()
-    documents = draw_documents(tokenizer, domain, domain.format("short"), 1, 0)
-    assert len(documents) == 8
-    assert all("def sat(" in words(document, tokenizer) for document in documents)

@@ -44,19 +44,6 @@ def records(capsys, *arguments):
     return [json.loads(text) for text in played(capsys, *arguments, "--json").splitlines()]
 
 
-def test_a_puzzle_is_asked(run, capsys, tmp_path):
-    shutil.copytree(run, tmp_path / "puzzles")
-    (tmp_path / "puzzles" / "config.yaml").write_text(
-        "base:\n  prompt_format: short\ntask:\n  domain: puzzles\n"
-    )
-    (tmp_path / "sat.py").write_text("def sat(x, n=5):\n    return x == n * 5\n")
-    ask = [tmp_path / "puzzles", "teacher_0", "--solve", tmp_path / "sat.py"]
-    (row,) = records(capsys, *ask, "--input", "25")
-    assert "def sat(x, n=5)" in row["prompt"]
-    assert (row["verdict"], row["right"]) == ("failed", "25")
-    assert "--input" in refused(capsys, "sample", *ask)
-
-
 def test_a_proposal_comes_with_its_verdict_and_what_it_gives(run, capsys):
     ask = [run, "teacher_0", "--propose", "code_o", "--samples", 12]
     rows = records(capsys, *ask)

@@ -1,9 +1,7 @@
 """Code: AZR's types of task. The referee runs every program, rules refuse guessable ones."""
 
-from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 from typing import ClassVar
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -12,99 +10,16 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS, MARKS
 from azr_population.domains.code.generator.eval_tasks import draw_eval_tasks, strata
-from azr_population.domains.code.rules import REFUSALS, reads_a_parameter, task_or_reason
-from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite, read_program
-from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
-from azr_population.domains.code_e.grammar import make
-from azr_population.domains.code_e.named_error import exception_name, naming, same_name
-from azr_population.domains.domain import Domain, Verdict, draw_task
+from azr_population.domains.code.rules import REFUSALS, refuse, task_or_reason
+from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite
+from azr_population.domains.code.task_types import TaskType, reference_answer, shown
+from azr_population.domains.domain import Domain, Verdict
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.errors import UserError, first_problem
 from azr_population.files import read_text
-from azr_population.referee import Execution, Program, Question, Reason, Referee
+from azr_population.referee import Program, Question, Referee
 
 _O, _I, _F = TaskType
-MIN_CODE_F_INPUTS = 4
-"""Different inputs that a code_f task needs: two to show and two to hide."""
-
-
-class ProgramDomain(Domain):
-    """A domain whose proposals are programs that the referee runs."""
-
-    measures = complexity.MEASURES
-    space = complexity.SPACE
-
-    @abstractmethod
-    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
-        """A reason to refuse a proposal unexecuted; '' for none."""
-
-    @abstractmethod
-    def program(self, proposal: ParsedProposal) -> Program:
-        """What is run to see whether a proposal is a task."""
-
-    @abstractmethod
-    def accept(
-        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
-    ) -> Task | str:
-        """The task, or the reason for refusing it, after a valid execution."""
-
-    @abstractmethod
-    def question(self, task: Task, answers: Sequence[str]) -> Question:
-        """What the referee is asked about these answers."""
-
-    def rejected(self, rules: TaskConfig) -> Sequence[str]:
-        """The rules of the domain that refuse a task."""
-        return self.rules if rules.reject is None else rules.reject
-
-    def judge(
-        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
-    ) -> list[Task | str]:
-        """The referee runs the programs; the domain's rules decide which of them are tasks."""
-        verdicts: list[Task | str] = [
-            "program_too_long"
-            if len(proposal.program) > rules.max_program_chars
-            else self.refuse(proposal, rules)
-            for proposal in proposals
-        ]
-        runnable = [(n, proposals[n]) for n, refused in enumerate(verdicts) if not refused]
-        executions = referee.check([self.program(proposal) for _, proposal in runnable])
-        for (n, proposal), execution in zip(runnable, executions, strict=True):
-            if execution.valid:
-                verdicts[n] = self.accept(proposal, execution, rules)
-            else:
-                verdicts[n] = execution.reason.value
-        return verdicts
-
-    def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
-    ) -> list[list[Verdict]]:
-        """The referee compares values by running programs. An input with an infinite number is
-        refused unexecuted."""
-        finite = [
-            [answer for answer in answers if task.type in (_O, _F) or is_finite(answer)]
-            for task, answers in asked
-        ]
-        questions = [
-            self.question(task, some) for (task, _), some in zip(asked, finite, strict=True)
-        ]
-        verdicts = []
-        for (_, answers), some, grades in zip(asked, finite, referee.grade(questions), strict=True):
-            graded = {
-                answer: Verdict(grade.solved, grade.reason.value)
-                for answer, grade in zip(some, grades, strict=True)
-            }
-            verdicts.append([graded.get(text, Verdict(False, NOT_FINITE)) for text in answers])
-        return verdicts
-
-    def answer(self, task: Task) -> str:
-        """See `Domain`, as the next two; layout and comments do not count."""
-        return reference_answer(task)
-
-    def measure(self, program: str) -> dict[str, float]:
-        return dict(complexity.measures(program))
-
-    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
-        return fingerprint(program, constants)
 
 
 class _SeedRow(BaseModel):
@@ -123,9 +38,8 @@ class _SeedRow(BaseModel):
         return self
 
 
-class Code(ProgramDomain):
-    """Programs with input/output pairs: find the output, the input, or the program; in `CodeE`
-    the exception, too."""
+class Code(Domain):
+    """Programs with input/output pairs: find the output, the input, or the program."""
 
     types: ClassVar[Mapping[str, str]] = {
         str(_O): "find the output",
@@ -134,62 +48,66 @@ class Code(ProgramDomain):
     }
     formats = FORMATS
     rules = tuple(REFUSALS)
+    measures = complexity.MEASURES
+    space = complexity.SPACE
     marks = MARKS
 
-    def refuse(self, proposal: ParsedProposal, rules: TaskConfig) -> str:
-        """See `ProgramDomain`, as the next three."""
-        if proposal.type == _F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
-            return "too_few_inputs"
-        if proposal.type == _I and not all(map(is_finite, proposal.inputs)):
-            return NOT_FINITE
-        if proposal.type == CODE_E:
-            if read_program(proposal.program) is None:
-                return Reason.SYNTAX_ERROR.value
-            if "constant" in self.rejected(rules) and not reads_a_parameter(proposal.program):
-                return "constant"
-        return ""
-
-    def program(self, proposal: ParsedProposal) -> Program:
-        if proposal.type == CODE_E:
-            return Program(naming(proposal.program, proposal.imports), proposal.inputs)
-        literals = proposal.type != _O
-        return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literals)
-
-    def accept(
-        self, proposal: ParsedProposal, execution: Execution, rules: TaskConfig
-    ) -> Task | str:
-        outputs = execution.outputs
-        if proposal.type == CODE_E:
-            name = exception_name(outputs[0])
-            return Task(**vars(proposal), outputs=(name,)) if name else Reason.TAMPERED.value
-        return task_or_reason(proposal, outputs, rules)
-
-    def question(self, task: Task, answers: Sequence[str]) -> Question:
-        """For code_f only the hidden pairs decide."""
-        first = shown(task) if task.type == _F else 0
-        pairs = task.inputs[first:], task.outputs[first:]
-        return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
+    def judge(
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
+    ) -> list[Task | str]:
+        """The referee runs the programs; the domain's rules decide which of them are tasks."""
+        verdicts: list[Task | str] = [refuse(proposal, rules) for proposal in proposals]
+        runnable = [(n, proposals[n]) for n, refused in enumerate(verdicts) if not refused]
+        executions = referee.check(
+            [
+                Program(p.program, p.inputs, p.imports, literal_inputs=p.type != _O)
+                for _, p in runnable
+            ]
+        )
+        for (n, proposal), execution in zip(runnable, executions, strict=True):
+            if execution.valid:
+                verdicts[n] = task_or_reason(proposal, execution.outputs, rules)
+            else:
+                verdicts[n] = execution.reason.value
+        return verdicts
 
     def grade(
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
-        """Names of exceptions are compared as AZR compares them; nothing runs for that."""
-        run = [question for question in asked if question[0].type != CODE_E]
-        graded = iter(super().grade(run, referee))
-        return [
-            [_compared(answer, task) for answer in answers] if task.type == CODE_E else next(graded)
+        """The referee compares values by running programs. An input with an infinite number is
+        refused unexecuted."""
+        questions = [
+            self.question(task, [a for a in answers if task.type != _I or is_finite(a)])
             for task, answers in asked
         ]
+        verdicts = []
+        graded = referee.grade(questions)
+        for (_, answers), question, grades in zip(asked, questions, graded, strict=True):
+            known = {
+                answer: Verdict(grade.solved, grade.reason.value)
+                for answer, grade in zip(question.answers, grades, strict=True)
+            }
+            verdicts.append([known.get(text, Verdict(False, NOT_FINITE)) for text in answers])
+        return verdicts
 
-    def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
-        """See `Domain`, as the others."""
-        if type == CODE_E:
-            return draw_task(make, rng, held_out)
-        return super().draw(type, rng, held_out)
+    def question(self, task: Task, answers: Sequence[str]) -> Question:
+        """What the referee is asked about these answers; for code_f the hidden pairs decide."""
+        first = shown(task) if task.type == _F else 0
+        pairs = task.inputs[first:], task.outputs[first:]
+        return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
+
+    def answer(self, task: Task) -> str:
+        """See `Domain`, as the next four; layout and comments do not count."""
+        return reference_answer(task)
+
+    def measure(self, program: str) -> dict[str, float]:
+        return dict(complexity.measures(program))
+
+    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
+        return fingerprint(program, constants)
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        added = [type for type in types if type not in Code.types]
-        return draw_eval_tasks(per_type, seed, types) + super().eval_tasks(per_type, seed, added)
+        return draw_eval_tasks(per_type, seed, types)
 
     def strata(self, per_type: int) -> list[str]:
         return strata(per_type)
@@ -222,14 +140,3 @@ class Code(ProgramDomain):
 
     def call(self, input: str, output: str) -> str:
         return f"f({input}) -> {output}"
-
-
-class CodeE(Code):
-    """`code` and AZR's fourth type, whose output is the name of an exception."""
-
-    types: ClassVar[Mapping[str, str]] = {**Code.types, CODE_E: "find the exception"}
-
-
-def _compared(answer: str, task: Task) -> Verdict:
-    solved = same_name(answer, task.outputs[0])
-    return Verdict(solved, (Reason.SOLVED if solved else Reason.WRONG).value)

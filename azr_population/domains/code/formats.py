@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from azr_population.domains.code.task_types import (
-    CODE_E,
     ParsedProposal,
     Task,
     TaskType,
@@ -56,7 +55,7 @@ class ChatFormat(Format):
     INPUT: ClassVar[str] = "input"
     """The block of an input in a proposal."""
     ANSWER: ClassVar[Mapping[str, str]] = {
-        _O: "output", _I: "input", _F: "python", CODE_E: "output",
+        _O: "output", _I: "input", _F: "python",
     }  # fmt: skip
     """The block of an answer."""
     REFERENCES = "programs"
@@ -78,14 +77,6 @@ class ChatFormat(Format):
             inputs=f"{CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a "
             "short hint in a ```message block",
         ),
-        CODE_E: _ask(
-            "Finding out which exception the program raises on the input, if any, should take "
-            "careful step-by-step reasoning.",
-            "The entry point is a function named f; exception classes of your own are allowed.",
-            "f is deterministic and quick, takes at least one argument and either returns a value "
-            "or raises.",
-            "No input/output, no randomness, no dates.",
-        ),
     }
     SOLVE: ClassVar[Mapping[str, str]] = {
         _O: "What does f return for this input?\n\n```python\n{program}\n```\n\n```input\n{input}\n"
@@ -96,16 +87,11 @@ class ChatFormat(Format):
         _F: "Write the function f that gives these outputs for these inputs.\n\n{pairs}{message}"
         "\n\nIt will be tried on other inputs too. Think step by step, then give the whole program "
         "in a ```python block.",
-        CODE_E: "Which exception does f raise for this input?\n\n```python\n{program}\n```\n\n"
-        "```input\n{input}\n```\n\nThink step by step, then give the exception's name, or NoError "
-        "if there is none, in an ```output block.",
     }
     PAIR = "```input\n{input}\n```\n```output\n{output}\n```"
     BETWEEN = "\n"
     MESSAGE = "\n\nMessage: "
-    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = dict.fromkeys(
-        (*TaskType, CODE_E), (2048, 2048)
-    )
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = dict.fromkeys(TaskType, (2048, 2048))
     """Room for a chain of thought."""
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
@@ -144,19 +130,16 @@ class ShortFormat(ChatFormat):
         _O: "Write a Python function f and an input whose output is hard to predict.",
         _I: "Write a Python function f and an input that is hard to find from its output.",
         _F: f"Write a Python function f and {CODE_F_INPUTS} inputs that show what it does.",
-        CODE_E: "Write a Python function f and an input. Which exception f raises is hard to tell.",
     }
     SOLVE: ClassVar[Mapping[str, str]] = {
         _O: "```python\n{program}\n```\nWhat is f({input})?",
         _I: "```python\n{program}\n```\nFind an input for which f returns {output}",
         _F: "Write a Python function f with\n{pairs}{message}",
-        CODE_E: "```python\n{program}\n```\nWhich exception does f({input}) raise? NoError if "
-        "none.",
     }
     PAIR = "f({input}) == {output}"
     MESSAGE = "\n"
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
-        _O: (256, 64), _I: (256, 64), _F: (320, 192), CODE_E: (192, 24),
+        _O: (256, 64), _I: (256, 64), _F: (320, 192),
     }  # fmt: skip
 
 
@@ -180,21 +163,19 @@ class NanoFormat(Format):
                   <SF><in>args<out>value ... <code>      program
 
     Left of the gap is the prompt, right of it the completion, which an end-of-sequence token ends.
-    `references` are not shown: the context is too short. code_e has a further mark, which the base
-    that ships has not seen.
+    `references` are not shown: the context is too short.
     """
 
     chat: ClassVar[bool] = False
-    PROPOSE: ClassVar[Mapping[str, str]] = {**PROPOSE, CODE_E: f"<PO>{CODE}"}
+    PROPOSE: ClassVar[Mapping[str, str]] = PROPOSE
     SOLVE: ClassVar[Mapping[str, str]] = {
         _O: f"<SO>{{program}}{IN}{{input}}{OUT}",
         _I: f"<SI>{{program}}{OUT}{{output}}{IN}",
         _F: f"<SF>{{pairs}}{CODE}",
-        CODE_E: f"<SO>{CODE}{{program}}{IN}{{input}}{OUT}",
     }
     PAIR = f"{IN}{{input}}{OUT}{{output}}"
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
-        _O: (160, 48), _I: (160, 48), _F: (224, 128), CODE_E: (160, 48),
+        _O: (160, 48), _I: (160, 48), _F: (224, 128),
     }  # fmt: skip
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
@@ -215,9 +196,9 @@ class NanoFormat(Format):
         return text if type == _F else text.strip()
 
     def gold_answer(self, task: Task) -> str | None:
-        """The output of code_o and the name of code_e; the base has seen values as `repr` writes
-        them and in no other way. Many inputs may give an output, and many programs."""
-        return task.outputs[0] if task.type in (_O, CODE_E) else None
+        """The output of code_o; the base has seen values as `repr` writes them and in no other way.
+        Many inputs may give an output, and many programs."""
+        return task.outputs[0] if task.type == _O else None
 
     def write_proposal(self, task: Task) -> str:
         return IN.join((task.program, *task.inputs))

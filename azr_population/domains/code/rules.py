@@ -4,8 +4,19 @@ import ast
 from collections.abc import Callable
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.source import arguments, literal, read_program
+from azr_population.domains.code.source import (
+    NOT_FINITE,
+    arguments,
+    is_finite,
+    literal,
+    read_program,
+)
+from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.task import ParsedProposal, Task
+
+_, _I, _F = TaskType
+MIN_CODE_F_INPUTS = 4
+"""Different inputs that a code_f task needs: two to show and two to hide."""
 
 
 def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
@@ -39,6 +50,17 @@ REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
 }
 """The rules that refuse guessable answers, by name. They examine source text and the literals that
 the referee saw, and run nothing."""
+
+
+def refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:
+    """A reason to refuse a proposal unexecuted; '' for none."""
+    if len(proposal.program) > rules.max_program_chars:
+        return "program_too_long"
+    if proposal.type == _F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+        return "too_few_inputs"
+    if proposal.type == _I and not all(map(is_finite, proposal.inputs)):
+        return NOT_FINITE
+    return ""
 
 
 def task_or_reason(

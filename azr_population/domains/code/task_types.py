@@ -5,10 +5,7 @@ from enum import Enum
 from azr_population.domains.format import shown
 from azr_population.domains.task import ParsedProposal, Task
 
-__all__ = ["CODE_E", "ParsedProposal", "Task", "TaskType", "reference_answer", "shown"]
-
-CODE_E = "code_e"
-"""Of the domain `code_e`: given the program and an input, name the exception; AZR's fourth."""
+__all__ = ["ParsedProposal", "Task", "TaskType", "reference_answer", "shown"]
 
 
 class TaskType(str, Enum):
@@ -30,7 +27,7 @@ class TaskType(str, Enum):
 
 
 def reference_answer(task: Task) -> str:
-    """The missing part: the output, the program, or (of code_i and puzzles) the input."""
-    if task.type in (TaskType.CODE_O, CODE_E):
+    """The missing part: the output, the program, or (of code_i) the input."""
+    if task.type == TaskType.CODE_O:
         return task.outputs[0]
     return task.program if task.type == TaskType.CODE_F else task.inputs[0]

@@ -123,7 +123,6 @@ def _check_seeds(config: Any, rows: int) -> None:
     needed = rows * config.azr.data_selection_strategy.update_iteration
     types_by_key = {
         "azr.seed_dataset": ("code_i", "code_o"),
-        "azr.error_seed_dataset": ("code_e",),
         "azr.code_f_seed_dataset": ("code_f",),
     }
     for key, problem_types in types_by_key.items():

@@ -17,8 +17,7 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
-from azr_population.domains.code.task_types import CODE_E, TaskType
-from azr_population.domains.code_e.named_error import same_name
+from azr_population.domains.code.task_types import TaskType
 
 _PROCESSES = 32
 """Most that are started; each is a fork of AZR's trainer."""
@@ -73,10 +72,9 @@ class StepExecutor:
                 self._runs[code] = self._threads.submit(self._run, code)
 
     def check_all(self, *args: Any, **kwargs: Any) -> Any:
-        """AZR's method. It runs programs of code_e twice, to see whether they differ."""
+        """AZR's method."""
         self.checked += 1
-        executor = self._executor if kwargs.get("check_error") else self._answering
-        return executor.check_all(*args, **kwargs)
+        return self._answering.check_all(*args, **kwargs)
 
     def close(self) -> None:
         """Ends the processes."""
@@ -112,8 +110,6 @@ class StepExecutor:
             pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=True)
             scores = [self._scores.get((text, output, given)) for given, output in pairs]
             return bool(scores) and all(score == 1.0 for score in scores)
-        if kind == CODE_E:  # AZR compares names itself and asks no executor
-            return same_name(text, task["output"])
         return self._scores.get((task["snippet"], task["output"], text)) == 1.0
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from verl import DataProto
 
-from azr_population.domains.code.task_types import CODE_E, TaskType
+from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import (
     Completion,
     GeneratedCounts,
@@ -43,7 +43,7 @@ FOLDER = "population"
 
 PHASES = ("gen", "pred", "estimate")
 """What the names of a step's batches begin with (`gen_code_o`)."""
-TYPES = (*TaskType, CODE_E)
+TYPES = tuple(TaskType)
 ROWS = 2**24
 """Row numbers that each of them has, so that a row draws the same in whatever call it is."""
 

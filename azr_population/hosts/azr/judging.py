@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from azr_population.domains.code.task_types import CODE_E, ParsedProposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
@@ -103,11 +103,8 @@ class Judge:
 
     def run_ahead(self, name: str, data: Any) -> None:
         """Starts the programs in rows of a batch, which have just been written."""
-        phase, _, kind = name.partition("_")
-        if kind == CODE_E:  # AZR runs its proposals twice, and no answer
-            return
         for item in data:
-            if phase == "gen":  # AZR checks a proposal while it reads it
+            if name.startswith("gen_"):  # AZR checks a proposal while it reads it
                 self.executor.prefetch([functools.partial(self._read_row, name, item)])
             else:
                 self.executor.prefetch(self._answers(name, item))
@@ -212,22 +209,12 @@ class Judge:
         asked |= {"data_dicts": reading.data_dicts, "problem_type": name, "n_samples": 1}
         collected = PromptsCollected()
         try:
-            self._call_estimate(reading, {**asked, "rollout_actor_wg": collected, "executor": None})
+            self._manager._get_problem_generator_rewards_and_valid_programs(
+                **asked, rollout_actor_wg=collected, executor=None
+            )
         except PromptsCollected:
             return collected.prompts
         raise RuntimeError("AZR's difficulty estimate has asked nothing")
-
-    def _call_estimate(self, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
-        """AZR's, which reads a key (`error`) that its own proposals of code_e do not have."""
-        answers = [reading.data_dicts[index]["answer"] for index in reading.valid]
-        if reading.kind == CODE_E:
-            for answer in answers:
-                answer["error"] = answer["output"]
-        try:
-            return self._manager._get_problem_generator_rewards_and_valid_programs(**kwargs)
-        finally:
-            for answer in answers:
-                answer.pop("error", None)
 
     def _answers(self, name: str, item: Any) -> Iterator[Call]:
         """AZR executes answers to its tasks after it has read all of them."""
@@ -253,7 +240,9 @@ class Judge:
 
     def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
         with self._group.routed(name.replace("gen", ESTIMATE)) as group:
-            rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
+            rewards, programs = self._manager._get_problem_generator_rewards_and_valid_programs(
+                **{**kwargs, "rollout_actor_wg": group}
+            )
         for place, index in enumerate(reading.valid):
             row, task = reading.rows[index], reading.data_dicts[index]["answer"]
             row.parsed, row.task = _proposal_and_task(row.type, task)

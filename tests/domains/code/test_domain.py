@@ -7,9 +7,9 @@ from refusals import refuses
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.rules import refuse, task_or_reason
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.referee import Execution, Reason
 
 RULES = TaskConfig(max_output_chars=50)
 
@@ -19,12 +19,11 @@ def proposal(program, *inputs, type=TaskType.CODE_O):
 
 
 def verdict(program, inputs, outputs, type=TaskType.CODE_O, rules=RULES):
-    execution = Execution(True, Reason.OK, outputs)
-    return Code().accept(proposal(program, *inputs, type=type), execution, rules)
+    return task_or_reason(proposal(program, *inputs, type=type), outputs, rules)
 
 
 def refused(*parts, **options):
-    return Code().refuse(proposal(*parts, **options), RULES)
+    return refuse(proposal(*parts, **options), RULES)
 
 
 @pytest.mark.parametrize(

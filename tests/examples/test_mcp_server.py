@@ -1,11 +1,14 @@
 """The referee's tools, called by the client of `mcp` over standard input and output."""
 
 import asyncio
+import os
 import sys
+from pathlib import Path
 
 import needs
 
-needs.module("mcp.server.mcpserver", "'.[mcp]'")
+needs.module("mcp.server.mcpserver", "'mcp>=2'")
+SERVER = Path(__file__).parents[2] / "examples" / "mcp_server.py"
 PROGRAM = "def f(x):\n    return x + 1"
 
 
@@ -13,8 +16,9 @@ async def session():
     """The names of the tools, and what two of them answer."""
     from mcp import Client, StdioServerParameters, stdio_client
 
-    command = ["-m", "azr_population.cli", "referee", "--mcp", "--workers", "1"]
-    server = stdio_client(StdioServerParameters(command=sys.executable, args=command))
+    server = stdio_client(
+        StdioServerParameters(command=sys.executable, args=[str(SERVER)], env=dict(os.environ))
+    )
     task = {"type": "code_o", "program": PROGRAM, "input": "3", "answers": ["4", "5"]}
     async with Client(server) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]

@@ -8,6 +8,7 @@ from refusals import refuses
 
 from azr_population import registry
 from azr_population.cli import main
+from azr_population.config.schema import TaskConfig
 from azr_population.domains.known import find_domain
 from azr_population.registry import trust
 
@@ -16,34 +17,34 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    run = tmp_path / "sums"
+    run = tmp_path / "equations"
     settings = ["population=1t1s", "population.batch_size=24", "run.steps=2", f"run.dir={run}"]
     overrides = [
-        "task.domain=arithmetic.Arithmetic",
-        "base.prompt_format=sums",
+        "task.domain=equations.Equations",
+        "base.prompt_format=equations",
         "eval.tasks_per_type=4",
     ]
     assert main(["train", *settings, *overrides]) == 0
     tasks = [json.loads(line) for line in (run / "tasks.jsonl").read_text().splitlines()]
     assert tasks, "the base completes such programs"
     for task in tasks:
-        assert task["type"] == "calculate" and task["outputs"] == [str(eval(task["program"]))]
+        assert task["type"] == "equation" and task["program"].startswith("def f(n):\n    return n")
         assert task["digits"] == sum(char.isdigit() for char in task["program"])
-        assert set(task["reasons"]) <= {"solved", "wrong", "unparsable"}
+        assert ("solved" in task["reasons"]) == any(task["solved"])
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert {key.split("/")[1] for key in steps[0] if key.startswith("type/")} == {"calculate"}
+    assert {key.split("/")[1] for key in steps[0] if key.startswith("type/")} == {"equation"}
     assert "teacher/ast_nodes" not in steps[0]
-    assert steps[0]["teacher/digits"] > 1 and steps[0]["eval/greedy/calculate"] > 0
+    assert steps[0]["teacher/digits"] > 0 and steps[0]["eval/greedy/equation"] > 0
     page = (run / "report.html").read_text()
-    assert "find the value" in page and '"Digits"' in page
+    assert "find n" in page and '"Digits"' in page
     assert "digits" in page and "AST nodes" not in page.split("<main")[-1].split("<script")[0]
     capsys.readouterr()
-    assert main(["show", str(run), "--valid", "--type", "calculate", "--limit", "1"]) == 0
-    assert "proposes calculate" in capsys.readouterr().out
+    assert main(["show", str(run), "--valid", "--type", "equation", "--limit", "1"]) == 0
+    assert "proposes equation" in capsys.readouterr().out
     assert main(["show", str(run), "--type", "code_o"]) != 0
     # Somebody else reads the run: nothing of the domain is run, and its tasks are there as text.
     monkeypatch.setattr(registry, "_trusted", set())
-    monkeypatch.delitem(sys.modules, "arithmetic")
+    monkeypatch.delitem(sys.modules, "equations")
     find_domain.cache_clear()
     out = tmp_path / "out"
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
@@ -52,17 +53,36 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     assert main(["export", str(run), "--to", "jsonl", "--out", str(out)]) == 0
     assert len((out / "tasks.jsonl").read_text().splitlines()) > 0
     assert main(["sample", str(run), "student_0"]) == 2
-    assert "arithmetic" not in sys.modules
+    assert "equations" not in sys.modules
     assert main(["--trust", "show", str(run), "--valid", "--limit", "1"]) == 0
-    assert "arithmetic" in sys.modules
+    assert "equations" in sys.modules
+
+
+def test_the_referee_judges_equations_and_answers(referee, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    trust(["equations.Equations"])
+    find_domain.cache_clear()
+    domain = find_domain("equations.Equations")
+    texts = (" * 3 + 2<in>5", " % 7<in>30", " // 0<in>3", " * 3<in>open('x')", " * (<in>3", "<in>4")
+    asked = [domain.format("equations").parse_proposal("equation", text) for text in texts]
+    assert asked[-1] is None
+    first, *refused = domain.judge(asked[:-1], referee, TaskConfig())
+    assert first.outputs == ("17",)
+    assert refused == ["easy", "error", "error", "syntax_error"]
+    answers = ("5", " 5 ", "6", "n", "__import__('os')")
+    ((*verdicts,),) = domain.grade([(first, answers)], referee)
+    assert [verdict.solved for verdict in verdicts] == [True, True, False, False, False]
+    tasks = domain.eval_tasks(8, 3, ["equation"])
+    graded = domain.grade([(task, [domain.answer(task)]) for task in tasks], referee)
+    assert len(set(tasks)) == 8 and all(verdict.solved for (verdict,) in graded)
 
 
 def test_what_is_no_domain_is_refused(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    trust(["arithmetic.Sums", "arithmetic.Arithmetic"])
+    trust(["equations.EquationPrompts", "equations.Equations"])
     with refuses("task.domain"):
-        find_domain("arithmetic.Sums")
+        find_domain("equations.EquationPrompts")
     with refuses("(did you mean code?)"):
         find_domain("cod")
     with refuses("task.types"):
-        find_domain("arithmetic.Arithmetic").wanted(["code_o"])
+        find_domain("equations.Equations").wanted(["code_o"])

@@ -1,25 +1,22 @@
-"""The referee as tools of the Model Context Protocol: `azr-population referee --mcp`."""
+"""The referee as tools of the Model Context Protocol, on standard input and output.
+
+pip install 'mcp>=2'
+python examples/mcp_server.py
+"""
 
 import asyncio
 import io
 import json
 from typing import Any
 
-from azr_population.domains.piped import TYPES
-from azr_population.errors import UserError
+from mcp.server import MCPServer
+
 from azr_population.referee import Program, Referee, RefereeSettings
 from azr_population.referee.pipe import judge_lines
 
 
 def serve(settings: RefereeSettings) -> None:
-    """Serves the tools `run_program` and `judge` on standard input and output until they close.
-    Raises UserError: `mcp` is not installed."""
-    try:
-        from mcp.server import MCPServer
-    except ImportError as error:
-        raise UserError(
-            "referee --mcp needs mcp 2 or later: pip install 'azr-population[mcp]'"
-        ) from error
+    """Serves the tools `run_program` and `judge` until standard input closes."""
     tools = MCPServer("azr-population")
     referee = Referee(settings)
 
@@ -48,15 +45,18 @@ def serve(settings: RefereeSettings) -> None:
 
         Args:
             task: {"type": "code_o", "program": "def f(x): ...", "input": "3", "answers": ["4"]};
-                code_i: the answers are inputs; code_e: names of exceptions; puzzle: arguments for
-                which sat returns True. {"type": "code_f", "inputs": ["1", "2"], "outputs":
-                ["2", "3"], "answers": ["def f(x): return x + 1"]}.
+                code_i: the answers are inputs. {"type": "code_f", "inputs": ["1", "2"],
+                "outputs": ["2", "3"], "answers": ["def f(x): return x + 1"]}.
 
         Returns valid, and for each answer solved and the reason; or valid false and the reason.
         """
         source, verdict = io.BytesIO(json.dumps(task).encode()), io.StringIO()
-        await asyncio.to_thread(judge_lines, referee, source, verdict, TYPES)
+        await asyncio.to_thread(judge_lines, referee, source, verdict)
         return dict(json.loads(verdict.getvalue()))
 
     with referee:
         tools.run()
+
+
+if __name__ == "__main__":
+    serve(RefereeSettings(workers=1))

@@ -1,6 +1,7 @@
 """Self-play as an environment of OpenEnv: a proposal, then attempts at it.
 
-    uvicorn azr_population.sharing.openenv_environment:app
+    pip install 'openenv>=0.10' 'transformers>=5'
+    uvicorn --app-dir examples/openenv environment:app --port 8000
 
 Prompts, judge and rewards are those of a run in the chat format.
 """

@@ -10,15 +10,17 @@ import yaml
 from azr_population.config.schema import PopulationConfig
 from azr_population.sharing.episode import Episode
 
-needs.module("openenv.core", "'.[openenv]'")
+needs.module("openenv.core", "'openenv>=0.10' 'transformers>=5'")
 MANIFEST = Path(__file__).parents[2] / "examples" / "openenv" / "openenv.yaml"
 PROPOSAL = "```python\ndef f(x):\n    return x * 3 + 1\n```\n```input\n5\n```"
 ANSWERS = ["```output\n16\n```", "```output\n17\n```", "I do not know", "```output\n16\n```"]
 
 
 @pytest.fixture
-def address():
+def address(monkeypatch):
     import uvicorn
+
+    monkeypatch.syspath_prepend(str(MANIFEST.parent))
 
     started = threading.Event()  # uvicorn has no event of its own for it
 
