@@ -20,7 +20,9 @@ import torch
 from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
-    unset_fake_temporarily,
+)
+from torch._subclasses.fake_tensor import (
+    unset_fake_temporarily as real_tensors,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -81,15 +83,15 @@ class Counted(TorchDispatchMode):
         kwargs = kwargs or {}
         packet = func._overloadpacket
         if packet is aten._local_scalar_dense:
-            with unset_fake_temporarily():
+            with real_tensors():
                 real = _real(args[0])
                 return 1.0 if real is None else real.item()
         if packet is aten.nonzero:
-            return _fake(_places(args[0]))
+            return fake(_places(args[0]))
         if packet is aten.index and any(_is_mask(index) for index in args[1]):
             places: list[Any] = []
             for index in args[1]:
-                places += _fake(_places(index)).unbind(1) if _is_mask(index) else [index]
+                places += fake(_places(index)).unbind(1) if _is_mask(index) else [index]
             args = (args[0], places)
         output = func(*args, **kwargs)
         self._count(func, packet, args, kwargs, output)
@@ -99,8 +101,7 @@ class Counted(TorchDispatchMode):
         outputs = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)]
         for tensor in outputs:
             self._hold(tensor)
-        # Reading a fake tensor's device is an operator too; it moves nothing.
-        if func.is_view or func.namespace == "prim" or packet in _FREE:
+        if not self.moves_data(func):
             return
         if packet in _FLASH:
             self.flops += _flash(packet, args, kwargs)
@@ -109,6 +110,13 @@ class Counted(TorchDispatchMode):
         else:
             inputs = [it for it in tree_leaves((args, kwargs)) if isinstance(it, torch.Tensor)]
             self.beside += sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
+
+    @staticmethod
+    def moves_data(func: Any) -> bool:
+        """Whether an operator reads or writes; reading a fake tensor's device is one that does
+        not."""
+        free = func.is_view or func.namespace == "prim" or func._overloadpacket in _FREE
+        return not free
 
     def _hold(self, tensor: Any) -> None:
         storage = tensor.untyped_storage()
@@ -152,12 +160,15 @@ def _real(value: Any) -> Any:
 
 
 def _places(mask: Any) -> torch.Tensor:
-    """Where a mask is set, [places, dimensions]."""
-    with unset_fake_temporarily():
-        return _real(mask).nonzero()
+    """Where a mask is set, [places, dimensions]; nowhere, where numbers computed in floating point
+    decide."""
+    with real_tensors():
+        real = _real(mask)
+        return torch.zeros(0, mask.dim(), dtype=torch.long) if real is None else real.nonzero()
 
 
-def _fake(real: torch.Tensor) -> Any:
+def fake(real: torch.Tensor) -> Any:
+    """A fake tensor of these contents, inside a `Counted`."""
     return _remember(torch.empty_like(real), real)
 
 
@@ -177,7 +188,7 @@ def _follow(func: Any, args: Any, kwargs: Any, output: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and _real(leaf) is None
     ]
     if not missing:
-        with unset_fake_temporarily():
+        with real_tensors():
             real = func(*tree_map(_real, args), **tree_map(_real, kwargs))
         for fake, leaf in zip(outputs, tree_leaves(real), strict=True):
             _remember(fake, leaf)

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
 from azr_population.runs.records import by_number
 
@@ -393,6 +392,9 @@ def to_svg(chart: Chart, path: Path, title: str = "") -> Path:
     spec |= {"title": title} if title else {}
     # The converter numbers clip paths on from one drawing to the next.
     ids: dict[str, str] = {}
+    # Imported late: runs without charts need not have it.
+    import vl_convert
+
     svg = vl_convert.vegalite_to_svg(spec)
     svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
     path.write_text(svg, encoding="utf-8")

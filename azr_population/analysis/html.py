@@ -18,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from pygments.lexers.python import PythonLexer
@@ -154,6 +153,9 @@ def bundle() -> str:
     path = cache / "azr-population" / f"vega-{version('vl-convert-python')}.js"
     with suppress(OSError):
         return path.read_text(encoding="utf-8")
+    # Imported late: runs without pages need not have it.
+    import vl_convert
+
     script: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     text = script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
     with suppress(OSError):

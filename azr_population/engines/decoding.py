@@ -14,14 +14,19 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from azr_population.engines.engine import Completion, Ids, Sampling
+from azr_population.engines.kv_cache import new_cache
 from azr_population.engines.micro_batches import runs
-from azr_population.engines.shared_prefix import SharedPrefix
+from azr_population.engines.shared_prefix import SharedPrefix, attends_to_all
 from azr_population.errors import UserError
 from azr_population.weights.bank import Bank
 
 # Rows are taken out of the batch when at most this share of it is still being written: moving the
 # cache costs about as much as one decoding step.
 _COMPACT_AT = 0.75
+
+# Tokens after which it is asked which rows are still being written, on GPUs and on CPUs: a GPU has
+# nothing to do while it is asked.
+_ASKED_EVERY = (8, 1)
 
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
@@ -54,65 +59,69 @@ def decode(
 
     Raises UserError: a member's logits are not finite.
     """
-    # Imported late: transformers takes seconds, and `--help` must not.
-    from transformers import DynamicCache
-
     n, share = sampling.n, share and sampling.n > 1
     device, dtype = next((weight.device, weight.dtype) for weight in model.parameters())
-    ends = torch.tensor(sampling.limits(len(prompts)), device=device)
-    routes = torch.tensor(slots, device=device)
-    longest, uniforms = int(ends.max()), uniforms.to(device)
-    logits, mask, cache = _read(model, bank, prompts, routes, dtype)
-    positions, width = mask.sum(dim=1, keepdim=True) - 1, mask.shape[1]
+    on_cpu = device.type == "cpu"
+    limits = sampling.limits(len(prompts))
+    ends = torch.tensor(limits, device=device).repeat_interleave(n)
+    members = [slot for slot in slots for _ in range(n)]
+    longest, uniforms = max(limits), uniforms.to(device)
+    width, extra = max(map(len, prompts)), 0 if share else longest
+    cache = new_cache(len(prompts), width + extra, 1 if share else n)
+    logits = _read(model, bank, prompts, slots, dtype, cache)
+    lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
+    hidden = torch.arange(width, device=device) < width - lengths.unsqueeze(1)
     prefix = None
     if share:
-        prefix, cache = SharedPrefix(cache, mask, n), DynamicCache()
-        mask, width = mask[:, :0], 0
-    elif n > 1:
-        cache.batch_repeat_interleave(n)
-    mask = torch.cat([mask, mask.new_ones(len(mask), longest)], dim=1)
-    logits, mask, positions, routes, ends = (
-        tensor.repeat_interleave(n, dim=0) for tensor in (logits, mask, positions, routes, ends)
-    )
+        prefix, cache = SharedPrefix(cache, hidden, n), new_cache(len(ends), longest)
+    mask = None if share else _Mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype)
+    logits, positions = (t.repeat_interleave(n, dim=0) for t in (logits, lengths - 1))
 
     # Of all rows, as tensors: reading them row by row costs a step's time at a small base.
     written = torch.zeros(longest, len(ends), dtype=torch.long, device=device)
     logprobs = torch.zeros(longest, len(ends), device=device)
-    lengths = torch.zeros(len(ends), dtype=torch.long, device=device)
+    counts = torch.zeros(len(ends), dtype=torch.long, device=device)
     finished = torch.zeros(len(ends), dtype=torch.bool, device=device)
     # The rows in the batch; finished ones stay until compaction, and write past their end.
     alive = torch.arange(len(ends), device=device)
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), device=device)
+    route = bank.route(members, dtype, one_token=True)
     for step in range(longest):
         tokens, chances = sample_tokens(logits, sampling, uniforms[alive, step])
         stopped = torch.isin(tokens, stops)
         written[step, alive], logprobs[step, alive] = tokens, chances
-        lengths[alive] += running
+        counts[alive] += running
         finished[alive] |= running & stopped
         running = running & ~stopped & (step + 1 < ends)
-        count = int(running.sum())
-        if count == 0:
+        if step + 1 == longest:
             break
-        if count <= _COMPACT_AT * len(running):
-            left = running.nonzero().squeeze(1)
-            cache.batch_select_indices(left)
-            if prefix is not None:
-                prefix.keep(left)
-            tokens, mask, routes, alive = tokens[left], mask[left], routes[left], alive[left]
-            running, ends, positions = running[left], ends[left], positions[left]
+        if (step + 1) % _ASKED_EVERY[on_cpu] == 0:
+            count = int(running.sum())
+            if count == 0:
+                break
+            if count <= _COMPACT_AT * len(running):
+                left = running.nonzero().squeeze(1)
+                tokens, alive, running = tokens[left], alive[left], running[left]
+                ends, positions = ends[left], positions[left]
+                cache.keep(left, (0 if share else width) + int(ends.max()))
+                if mask:
+                    mask.keep(left)
+                if prefix:
+                    prefix.keep(left)
+                members = [members[row] for row in left.tolist()]
+                route = bank.route(members, dtype, one_token=True)
         positions = positions + 1
-        with bank.adapters_active(routes, dtype), prefix.attended() if prefix else nullcontext():
-            logits = _forward(
-                model, tokens.unsqueeze(1), positions, mask[:, : width + step + 1], cache
-            )
+        with bank.routed(route), prefix.attended() if prefix else nullcontext():
+            before = mask.before(width + step + 1) if mask else None
+            logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
     if len(broken := (~torch.isfinite(logprobs)).any(dim=0).nonzero()):
         raise UserError(
             f"the member in slot {slots[int(broken[0]) // n]} writes nothing: its logits are NaN "
             "or Inf, so its weights have blown up; go back to a checkpoint before that, or take "
             "smaller steps"
         )
-    columns = (t.tolist() for t in (written.t(), logprobs.t(), lengths, finished))
+    columns = (t.tolist() for t in (written.t(), logprobs.t(), counts, finished))
     completions = [
         Completion(
             slots[row // n], tuple(prompts[row // n]), tuple(ids[:end]), tuple(scores[:end]), ended
@@ -120,6 +129,31 @@ def decode(
         for row, (ids, scores, end, ended) in enumerate(zip(*columns, strict=True))
     ]
     return [completions[i : i + n] for i in range(0, len(completions), n)]
+
+
+class _Mask:
+    """Which tokens of the cache a row sees: all but the padding of its prompt."""
+
+    def __init__(self, model: Any, hidden: Tensor, longest: int, dtype: torch.dtype) -> None:
+        """`hidden` is bool [rows, width]."""
+        self._whole: Tensor | None = None
+        if not hidden.any():
+            return
+        shown = pad(~hidden, (0, longest), value=True)
+        if attends_to_all(model):
+            # As the kernels take it, or it would be worked out for each token again.
+            self._whole = torch.zeros(shown.shape, dtype=dtype, device=shown.device)
+            self._whole = self._whole.masked_fill_(~shown, -torch.inf)[:, None, None]
+        else:
+            self._whole = shown.long()
+
+    def before(self, end: int) -> Tensor | None:
+        """For the next token, of the columns before `end`."""
+        return None if self._whole is None else self._whole[..., :end]
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows go on."""
+        self._whole = None if self._whole is None else self._whole[rows]
 
 
 def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
@@ -138,35 +172,26 @@ def _read(
     model: nn.Module,
     bank: Bank,
     prompts: Sequence[Ids],
-    routes: Tensor,
+    slots: Sequence[int],
     dtype: torch.dtype,
-) -> tuple[Tensor, Tensor, Any]:
-    """Logits[rows, vocabulary] after the prompts; which tokens they have [rows, width], padded on
-    the left; and a cache that holds them."""
-    from transformers import DynamicCache
-
-    caches, parts, masks = [], [], []
-    for batch in _of_like_lengths([len(prompt) for prompt in prompts], routes.device.type):
+    cache: Any,
+) -> Tensor:
+    """Logits [prompts, vocabulary] after the prompts, which the cache then holds, padded on the
+    left."""
+    parts, width, device = [], max(map(len, prompts)), bank.device
+    for batch in _of_like_lengths([len(prompt) for prompt in prompts], device.type):
         ids = [torch.tensor(prompt) for prompt in prompts[batch]]
         input_ids, mask = (
-            pad_sequence(rows, batch_first=True, padding_side="left").to(routes.device)
+            pad_sequence(rows, batch_first=True, padding_side="left").to(device)
             for rows in (ids, [torch.ones_like(row) for row in ids])
         )
         positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
-        caches.append(DynamicCache())
-        masks.append(mask)
-        with bank.adapters_active(routes[batch], dtype):
-            parts.append(_forward(model, input_ids, positions, mask, caches[-1]))
-    if len(caches) == 1:
-        return parts[0], masks[0], caches[0]
-    width = max(map(len, prompts))
-    cache: Any = DynamicCache()
-    for index, layers in enumerate(zip(*caches, strict=True)):
-        # Keys and values [rows, kv_heads, tokens, dim]; transformers 5 has more.
-        padded = [[pad(t, (0, 0, width - t.shape[-2], 0)) for t in layer[:2]] for layer in layers]
-        cache.update(*map(torch.cat, zip(*padded, strict=True)), index)
-    mask = torch.cat([pad(mask, (width - mask.shape[1], 0)) for mask in masks])
-    return torch.cat(parts), mask, cache
+        padded = len({len(row) for row in ids}) > 1
+        part = cache.part(batch, width - input_ids.shape[1])
+        with bank.routed(bank.route(slots[batch], dtype)):
+            parts.append(_forward(model, input_ids, positions, mask if padded else None, part))
+    cache.joined(width)
+    return torch.cat(parts)
 
 
 def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,8 +211,7 @@ def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple
             # A token stays while the mass before it is below top_p, so the first always stays.
             ordered[ordered.cumsum(dim=-1) - ordered >= sampling.top_p] = 0
             probabilities = torch.zeros_like(probabilities).scatter(-1, order, ordered)
-        # Where logits are no numbers there is no such token; `decode` says so.
-        tokens = draw(probabilities, uniforms).clamp(max=logits.shape[-1] - 1)
+        tokens = draw(probabilities, uniforms)
     chosen = plain.gather(-1, tokens.unsqueeze(1)).squeeze(1)
     # High temperatures draw tokens whose probability at 1 is too small for float32.
     return tokens, chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()
@@ -196,16 +220,24 @@ def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple
 def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     """The token of each row of `probabilities[rows, vocabulary]` at which its cumulative
     distribution passes the row's number in [0, 1): long [rows], never one of probability 0."""
-    mass = probabilities.cumsum(dim=-1)
+    on_cpu = probabilities.device.type == "cpu"
+    # A GPU adds up parts of a row at once, so that its sums are not quite in order.
+    mass = probabilities.cumsum(dim=-1, dtype=None if on_cpu else torch.float64)
     total = mass[:, -1:]
     wanted = (uniforms.unsqueeze(1) * total).to(mass.dtype)
     # A number next to 1 can round up to all of the mass.
     wanted = torch.minimum(wanted, total.nextafter(total.new_zeros(())))
-    return torch.searchsorted(mass, wanted, right=True).squeeze(1)
+    # Where logits are no numbers there is no such token; `decode` says so.
+    tokens = torch.searchsorted(mass, wanted, right=True).clamp_(max=mass.shape[1] - 1)
+    impossible = probabilities.gather(-1, tokens) == 0
+    if on_cpu and not impossible.any():
+        return tokens.squeeze(1)
+    likeliest = probabilities.argmax(dim=-1, keepdim=True)
+    return torch.where(impossible, likeliest, tokens).squeeze(1)
 
 
 def _forward(
-    model: nn.Module, input_ids: Tensor, positions: Tensor, mask: Tensor, cache: Any
+    model: nn.Module, input_ids: Tensor, positions: Tensor, mask: Tensor | None, cache: Any
 ) -> Tensor:
     """Logits[rows, vocabulary] after the last token; the cache grows in place."""
     output = model(

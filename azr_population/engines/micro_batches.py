@@ -32,9 +32,10 @@ class MicroBatch:
 
     input_ids: Tensor
     """[rows, width], padded on the right."""
-    mask: Tensor
-    """[rows, width], 0 for padding; or bool [rows, 1, width, width]: whether a token (third) sees
-    another."""
+    mask: Tensor | None
+    """bool [rows, 1, width, width]: whether a token (third) sees another; None: each sees those
+    before it. Padding comes last, so that no token sees it, and kernels without a mask are faster
+    and keep less."""
     completion: Tensor
     """bool [rows, width]: whether `input_ids` is a token of a completion."""
     old_logprobs: Tensor
@@ -139,7 +140,7 @@ def collate(piece: Sequence[PromptGroup], device: torch.device, share: bool = Fa
         laid_out.append(torch.tensor(tokens))
     padded = pad_sequence(laid_out, batch_first=True).permute(2, 0, 1).contiguous().to(device)
     input_ids, positions, segments, roots, completion = padded
-    mask = (segments > 0).long()
+    mask = None
     if share:
         # A token sees its own segment and the one before, up to itself.
         asks, asked = segments[:, :, None], segments[:, None, :]

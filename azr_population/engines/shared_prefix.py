@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from azr_population.engines.sharding import is_shared_out
 
@@ -21,8 +22,9 @@ _NAME = "azr_population_sdpa"
 _current: ContextVar["SharedPrefix | None"] = ContextVar("shared_prefix", default=None)
 
 
-def use_shared_attention(model: Any) -> None:
-    """Makes a model that attends by `sdpa` see a `SharedPrefix`; nothing else changes."""
+def use_own_attention(model: Any) -> None:
+    """Makes a model that attends by `sdpa` see a `SharedPrefix`, and attend with one token a row
+    without a copy of keys and values for each head that asks; nothing else changes."""
     from transformers import AttentionInterface
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
     from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -30,14 +32,17 @@ def use_shared_attention(model: Any) -> None:
     def attention(
         module: nn.Module, query: Tensor, keys: Tensor, values: Tensor, *rest: Any, **options: Any
     ) -> tuple[Tensor, None]:
-        prefix = _current.get()
-        if prefix is None:
-            output: tuple[Tensor, None] = sdpa_attention_forward(
-                module, query, keys, values, *rest, **options
-            )
-            return output
-        layer: int = module.layer_idx  # type: ignore[assignment]
-        return prefix.attention(layer, query, keys, values, options.get("scaling")), None
+        prefix, scaling = _current.get(), options.get("scaling")
+        if prefix is not None:
+            layer: int = module.layer_idx  # type: ignore[assignment]
+            return prefix.attention(layer, query, keys, values, scaling), None
+        if query.shape[2] == 1:
+            mask = rest[0] if rest else options.get("attention_mask")
+            return _grouped(query, keys, values, mask, scaling), None
+        output: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, keys, values, *rest, **options
+        )
+        return output
 
     if getattr(model.config, "_attn_implementation", None) == "sdpa":
         AttentionInterface.register(_NAME, attention)
@@ -45,18 +50,29 @@ def use_shared_attention(model: Any) -> None:
         model.config._attn_implementation = _NAME
 
 
+def _grouped(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scaling: float | None
+) -> Tensor:
+    """Attention of `query` [rows, heads, 1, dim] to `keys` and `values` [rows, kv_heads, tokens,
+    dim]: [rows, 1, heads, dim]. Query heads of a key-value head are as many tokens of it."""
+    rows, heads, _, dim = query.shape
+    asked = query.reshape(rows, keys.shape[1], -1, dim)
+    mask = None if mask is None else mask[..., : keys.shape[2]]
+    output = scaled_dot_product_attention(asked, keys, values, attn_mask=mask, scale=scaling)
+    return output.reshape(rows, 1, heads, dim)
+
+
 class SharedPrefix:
     """The prompts' keys and values by layer, for `repeats` rows of each, one after the other."""
 
     def __init__(self, cache: Any, padding: Tensor, repeats: int) -> None:
-        """`cache` is transformers' of the prompts; `padding` [prompts, width] is 0 where a prompt
-        has no token."""
-        # transformers 5 has more than keys and values [prompts, kv_heads, width, dim].
-        self._layers: list[tuple[Tensor, Tensor]] = [(layer[0], layer[1]) for layer in cache]
+        """`cache` is the prompts'; `padding` bool [prompts, width] is where they have no token."""
+        self._layers: list[tuple[Tensor, Tensor]] = list(cache)
+        """[prompts, kv_heads, width, dim]"""
         self._repeats = repeats
         keys = self._layers[0][0]
         hidden = torch.zeros(padding.shape, dtype=keys.dtype, device=keys.device)
-        hidden.masked_fill_(padding == 0, -torch.inf)
+        hidden.masked_fill_(padding, -torch.inf)
         self._hidden = hidden.repeat_interleave(repeats, dim=0)[:, None, None]
         self._places: Tensor | None = None
         """Of each row among prompts * repeats; None while all of them are there."""

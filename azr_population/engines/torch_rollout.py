@@ -21,7 +21,7 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.micro_batches import collate, slot_batches
-from azr_population.engines.shared_prefix import attends_to_all, use_shared_attention
+from azr_population.engines.shared_prefix import attends_to_all, use_own_attention
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
@@ -40,8 +40,7 @@ _tried: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Generator]) -> Bank:
     """A bank on a model made ready to sample from; slot i is drawn by `generators[i]`."""
-    if next(model.parameters()).device.type == "cpu":
-        use_shared_attention(model)
+    use_own_attention(model)
     bank = Bank(model, spec, len(generators))
     for slot, generator in enumerate(generators):
         bank.init_member(slot, generator)
@@ -49,10 +48,11 @@ def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Gener
 
 
 def shares_prompts(model: Any, bank: Bank) -> bool:
-    """Whether completions of one prompt can share its computation (`shared_prefix.py`). A base is
-    tried on a few tokens when it is first asked for."""
+    """Whether completions of one prompt can share its computation (`shared_prefix.py`): on a CPU.
+    A base is tried on a few tokens when it is first asked for."""
     if model not in _tried:
-        _tried[model] = attends_to_all(model) and _agrees(model, bank)
+        on_cpu = bank.device.type == "cpu"
+        _tried[model] = on_cpu and attends_to_all(model) and _agrees(model, bank)
     return _tried[model]
 
 

@@ -1,16 +1,17 @@
 """The bank: every member's LoRA factors, stacked, in one frozen model.
 
-A batch is sorted by member, so it consists of one segment per member, with two products each. (One
-batched product over members, padded to the longest segment, was not faster in a step of the nano
-base.)
+A batch is sorted by member, so it consists of one segment per member, with two products each. Where
+rows have one token (decoding), the factors of all members are one matrix instead: each row is
+multiplied by all of them, and what is not its own member's is zeroed in between. That costs more
+multiplications, which are few there, and three launches a layer instead of two for each member.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -26,9 +27,9 @@ tokens products in float32 are faster than in bfloat16."""
 
 @dataclass(frozen=True)
 class Stack:
-    """The factors of all P members for one layer: A[P, r, in] and B[P, out, r].
+    """The factors of all P members for one layer: A[P, r, in] and, transposed, B[P, r, out].
 
-    `pairs[p]` are the leaf parameters (A[p], B[p]) that share the stacks' storage.
+    `pairs[p]` are the leaf parameters (A[p], B[p].T) that share the stacks' storage.
     """
 
     A: Tensor
@@ -61,13 +62,13 @@ class Route(NamedTuple):
     rows: int
     present: tuple[int, ...]
     counts: tuple[int, ...]
+    own: Tensor | None = None
+    """[rows, members * r], for rows of one token: the scaling where a row and a component are of
+    one member, 0 elsewhere. Members are all from the first to the last that is present."""
 
-
-@lru_cache(maxsize=32)
-def _route_of(members: tuple[int, ...], dtype: torch.dtype) -> Route:
-    """The route of these members, ascending; cached, because decoding uses one for many tokens."""
-    tally = Counter(members)
-    return Route(dtype, len(members), tuple(tally), tuple(tally.values()))
+    def components(self, factors: Tensor) -> Tensor:
+        """Rows of `factors` [P, r, width] that `own` is about: [members * r, width]."""
+        return factors[self.present[0] : self.present[-1] + 1].flatten(0, 1)
 
 
 class Bank:
@@ -99,8 +100,8 @@ class Bank:
             inputs, outputs = layer_shape(layer)
             device = next(layer.parameters()).device
             A = torch.zeros(slots, spec.rank, inputs, dtype=dtype, device=device)
-            B = torch.zeros(slots, outputs, spec.rank, dtype=dtype, device=device)
-            pairs = tuple((nn.Parameter(A[p]), nn.Parameter(B[p])) for p in range(slots))
+            B = torch.zeros(slots, spec.rank, outputs, dtype=dtype, device=device)
+            pairs = tuple((nn.Parameter(A[p]), nn.Parameter(B[p].t())) for p in range(slots))
             self._stacks[name] = Stack(A, B, pairs)
             layer.register_forward_hook(partial(self._add_update, name))
 
@@ -120,7 +121,7 @@ class Bank:
         for stack in self._stacks.values():
             stack.A.data, stack.B.data = place(stack.A.data), place(stack.B.data)
             for slot, (A, B) in enumerate(stack.pairs):
-                A.data, B.data = stack.A[slot], stack.B[slot]
+                A.data, B.data = stack.A[slot], stack.B[slot].t()
             stack.copies.clear()
 
     def init_member(self, slot: int, generator: torch.Generator) -> None:
@@ -137,27 +138,57 @@ class Bank:
                 A.copy_(fresh)
                 B.zero_()
 
-    @contextmanager
-    def adapters_active(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
-        """Inside the block, row i of every forward uses the adapter of slot `members[i]`.
-
-        `members` is a long tensor [rows], ascending; all -1 means the bare base, as outside the
-        block. With `dtype`, a copy of the factors in that dtype is used (cached while gradients are
-        off), so a base in bfloat16 need not cast in every layer. With gradient checkpointing call
-        backward inside the block, because it recomputes the forward.
+    def route(
+        self,
+        members: Sequence[int],
+        dtype: torch.dtype | None = None,
+        one_token: bool = False,
+    ) -> Route | None:
+        """For `routed`: row i is slot `members[i]`'s; `members` ascend. All -1 is the bare base
+        (None). With `one_token`, made to be used where every row has one token and gradients are
+        off. For `dtype` see `adapters_active`.
         """
-        listed = members.tolist()
-        if members.dim() != 1 or not listed or listed != sorted(listed):
+        members = list(members)
+        if not members or members != sorted(members):
             raise ValueError("members must be a non-empty ascending vector, one slot per row")
-        bare = listed[-1] < 0
-        if not bare and (listed[0] < 0 or listed[-1] >= self.slots):
-            raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
-        before = self._route
-        self._route = None if bare else _route_of(tuple(listed), dtype or self.dtype)
+        if members[-1] < 0:
+            return None
+        if members[0] < 0 or members[-1] >= self.slots:
+            raise ValueError(f"members {members[0]}..{members[-1]} are not in 0..{self.slots - 1}")
+        tally = Counter(members)
+        route = Route(dtype or self.dtype, len(members), tuple(tally), tuple(tally.values()))
+        if not one_token or len(tally) < 2:
+            return route
+        first, last = route.present[0], route.present[-1]
+        place = torch.tensor(members) - first
+        own = nn.functional.one_hot(place, last + 1 - first) * self.spec.scaling
+        own = own.repeat_interleave(self.spec.rank, dim=1)
+        return route._replace(own=own.to(self.device, self._product_dtype(route, 1)))
+
+    def _product_dtype(self, route: Route, tokens: int) -> torch.dtype:
+        """The dtype of products with factors, where rows have this many tokens."""
+        few = self.device.type == "cpu" and max(route.counts) * tokens < COPIED_TOKENS
+        return self.dtype if few else route.dtype
+
+    @contextmanager
+    def routed(self, route: Route | None) -> Iterator[None]:
+        """Inside the block, every forward uses the adapters as `route` says. With gradient
+        checkpointing call backward inside the block, because it recomputes the forward."""
+        before, self._route = self._route, route
         try:
             yield
         finally:
             self._route = before
+
+    def adapters_active(
+        self, members: Tensor, dtype: torch.dtype | None = None
+    ) -> AbstractContextManager[None]:
+        """`routed` by the slots `members`, a long tensor [rows]. With `dtype`, a copy of the
+        factors in that dtype is used (cached while gradients are off), so a base in bfloat16 need
+        not cast in every layer."""
+        if members.dim() != 1:
+            raise ValueError("members must be a vector, one slot per row")
+        return self.routed(self.route(members.tolist(), dtype))
 
     def parameters_of(self, slot: int) -> list[nn.Parameter]:
         """The member's factors as leaf parameters, A then B for each name in order.
@@ -169,7 +200,11 @@ class Bank:
     def read(self, slot: int) -> Adapter:
         """A copy of the member's factors in the bank's dtype and on its device."""
         stacks = self._stacks.items()
-        factors = {name: Factors(s.A[slot].clone(), s.B[slot].clone()) for name, s in stacks}
+        packed = torch.contiguous_format
+        factors = {
+            name: Factors(s.A[slot].clone(), s.B[slot].t().clone(memory_format=packed))
+            for name, s in stacks
+        }
         return Adapter(self.spec, factors)
 
     def write(self, slot: int, adapter: Adapter) -> None:
@@ -196,11 +231,10 @@ class Bank:
                 f"{name} got a batch of {x.shape[0]} rows while {route.rows} are routed"
             )
         rows = x.reshape(route.rows, -1, x.shape[-1])
-        few = x.device.type == "cpu" and max(route.counts) * rows.shape[1] < COPIED_TOKENS
-        rows = rows.to(self.dtype if few else route.dtype)
+        rows = rows.to(self._product_dtype(route, rows.shape[1]))
         # Without a view where possible: changing a view in place costs a copy in backward.
         total = output if output.dim() == 3 else output.reshape(route.rows, -1, output.shape[-1])
-        update = _with_update if torch.is_grad_enabled() else _add_segments
+        update = _with_update if torch.is_grad_enabled() else _add_in_place
         return update(total, rows, self._stacks[name], route, self.spec.scaling).view(output.shape)
 
 
@@ -250,22 +284,31 @@ class _Added(torch.autograd.Function):
         return by_output, by_x, by_A, by_B, None
 
 
-def _add_segments(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
+def _add_in_place(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
     """As `_with_update`, without gradients and in place, by `total` of the same or a narrower
     dtype."""
     total = total.contiguous()
     A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
+    if route.own is not None and x.shape[1] == 1:
+        hidden = (flat_x @ route.components(A).t()).mul_(route.own)
+        _add_product(flat_total, hidden, route.components(B))
+        return total
     start = 0
     for member, count in zip(route.present, route.counts, strict=True):
         stop = start + count * x.shape[1]
         hidden = flat_x[start:stop] @ A[member].t()
-        if total.dtype == hidden.dtype:
-            flat_total[start:stop].addmm_(hidden, B[member].t(), alpha=scaling)
-        else:
-            flat_total[start:stop].add_(hidden @ B[member].t(), alpha=scaling)
+        _add_product(flat_total[start:stop], hidden, B[member], scaling)
         start = stop
     return total
+
+
+def _add_product(total: Tensor, hidden: Tensor, B: Tensor, scaling: float = 1.0) -> None:
+    """total += scaling * hidden B."""
+    if total.dtype == hidden.dtype:
+        total.addmm_(hidden, B, alpha=scaling)
+    else:
+        total.add_(hidden @ B, alpha=scaling)
 
 
 def layer_shape(layer: nn.Module) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from azr_population.engines.decoding import sample_tokens
+from azr_population.engines.decoding import draw, sample_tokens
 from azr_population.engines.engine import Sampling
 
 PROMPTS = ["abc", "hello world", "a", "zz 9", "abc"]
@@ -87,6 +87,21 @@ def test_a_number_next_to_1_chooses_a_token_that_has_a_chance():
     ends = torch.tensor([0.0, 0.3000001, 1 - 2**-24])
     assert sample_tokens(logits, Sampling(1), ends)[0].tolist() == [0, 1, 1]
     assert sample_tokens(logits, Sampling(1), torch.ones(3))[0].tolist() == [1, 1, 1]
+
+
+def test_a_sum_that_is_not_in_order_draws_no_token_of_probability_0(monkeypatch):
+    """As on a GPU, which adds up parts of a row at once."""
+    in_order = torch.Tensor.cumsum
+
+    def in_parts(self, *dims, **options):
+        mass = in_order(self, *dims, **options)
+        mass[:, 2] += 1e-3
+        return mass
+
+    monkeypatch.setattr(torch.Tensor, "cumsum", in_parts)
+    probabilities = torch.tensor([[0.25, 0.25, 0.0, 0.5, 0.0]]).repeat(3, 1)
+    assert draw(probabilities, torch.tensor([0.4999, 0.5005, 0.6])).tolist() == [1, 3, 3]
+    assert draw(torch.full((1, 3), torch.nan), torch.tensor([0.5])).shape == (1,)
 
 
 def test_every_prompt_has_its_own_limit(engine):

@@ -65,7 +65,8 @@ def test_pieces_put_together_and_cut_again_are_the_same_pieces(share, seed):
 def test_a_plain_batch_is_padded_on_the_right():
     batch = collate([[sample([1, 2], [3], 2.0)], [sample([4], [5, 6, 7], -1.0)]], CPU)
     assert batch.input_ids.tolist() == [[1, 2, 3, 0], [4, 5, 6, 7]]
-    assert batch.mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    # No token sees the padding behind it.
+    assert batch.mask is None
     assert batch.completion.tolist() == [[False, False, True, False], [False, True, True, True]]
     assert batch.advantages.tolist() == [2, -1, -1, -1]
     assert batch.old_logprobs.tolist() == pytest.approx([-0.3, -0.5, -0.6, -0.7])

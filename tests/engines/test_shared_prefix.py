@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForC
 from azr_population.engines import shared_prefix, torch_rollout
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.shared_prefix import use_shared_attention
+from azr_population.engines.shared_prefix import use_own_attention
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -30,7 +30,7 @@ def made(kind):
         )
         model = MistralForCausalLM(config)
     model.eval()
-    use_shared_attention(model)
+    use_own_attention(model)
     return model
 
 
@@ -50,7 +50,7 @@ def test_a_base_whose_attention_is_not_ours_shares_nothing(model):
 
 
 def test_a_base_whose_layers_do_not_attend_through_ours_shares_nothing(model, monkeypatch):
-    use_shared_attention(model)
+    use_own_attention(model)
     nothing = SimpleNamespace(get=lambda: None, set=lambda prefix: None, reset=lambda token: None)
     monkeypatch.setattr(shared_prefix, "_current", nothing)
     assert not shares_prompts(model)
@@ -58,7 +58,7 @@ def test_a_base_whose_layers_do_not_attend_through_ours_shares_nothing(model, mo
 
 @pytest.mark.parametrize("argument", ["position_ids", "attention_mask"])
 def test_a_base_that_leaves_out_what_sharing_needs_is_found_out(model, argument):
-    use_shared_attention(model)
+    use_own_attention(model)
     forward = model.model.forward
     model.model.forward = lambda **arguments: forward(**{**arguments, argument: None})
     assert not shares_prompts(model)
