@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from azr_population.versions import installed
-
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "perf"
@@ -37,36 +35,30 @@ def test_rollouts_are_compared_in_one_run(tmp_path):
 
 
 def gpu(tmp_path, *words):
-    small = "--shape small --device cpu --rows 16 --prompt 12 --tokens 4 --rank 2 --repeats 1"
-    return result(tmp_path, "gpu.py", *small.split(), "--longest", "96", *words)
+    """The figures of `gpu.py` by group and name."""
+    command = [sys.executable, str(FOLDER / "gpu.py"), "--device", "cpu", "--shape", "small"]
+    subprocess.run([*command, "--out", str(tmp_path), *words], check=True, capture_output=True)
+    lines = (tmp_path / "figures.jsonl").read_text().splitlines()
+    return {(each["group"], each["name"]): each["figure"] for each in map(json.loads, lines)}
 
 
 @pytest.mark.timeout(900)
-def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path):
-    figures = gpu(tmp_path, "--parts", "bank,decoding_7b,step,cycle,memory,nf4,calls")
-    parts = {name: part for name, part in figures.items() if isinstance(part, dict)}
-    parts.pop("arguments")
-    if not installed("bitsandbytes"):
-        assert "failed" in parts.pop("nf4")
-    assert len(parts) >= 6
-    assert not any({"failed", "stopped", "left out"} & part.keys() for part in parts.values())
-    decoding = figures["decoding_7b"]
-    speeds = [decoding[f"torch, {members} members"] for members in (0, 1, 2, 4, 8)]
-    assert all(each["tokens_per_second"] > 0 for each in speeds)
-    assert decoding["torch, 8 members to 1"]["ratio"] > 0
-    assert len(figures["bank"]["operators"]) >= 8
-    assert figures["step"]["4T+4S to single"]["ratio"] > 0
-    # The canary: the sampler serves what the learner holds, after an update too.
-    canary = figures["cycle"]["resident"]["canary"]
-    assert len(canary) == 9 and max(canary.values()) < 0.01
-    assert figures["memory"]["members, float32"]["by arithmetic"] > 0
-    assert figures["calls"]["two to nine"]["equal rows"] == 1.0
+def test_the_gpus_benchmark_plays_whole_in_a_small_shape_on_a_cpu(tmp_path):
+    figures = gpu(tmp_path, "--seconds", "800")
+    for group in ("run", "seven", "operators", "half", "nf4", "tests"):
+        assert figures["all", group]["ended"] == "in time", group
+    failed = {key for key, figure in figures.items() if str(figure).startswith("failed")}
+    assert failed == set()
+    for group in ("run", "half"):
+        assert figures[group, "train"]["code"] == figures[group, "resume"]["code"] == 0
+    assert figures["seven", "decoding, 8 members, several lengths"]["tokens/s"] > 0
+    assert figures["seven", "update"]["s of eight"] > 0
+    assert figures["seven", "state"]["bit-equal"] is True
+    assert figures["seven", "memory, update"]["dry run GB"] > 0
+    assert figures["tests", "exit code"] == 0
 
 
-def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes_on(tmp_path):
-    # No row has fewer tokens than none.
-    figures = gpu(tmp_path, "--parts", "memory,bank", "--longest", "-5")
-    assert "failed" in figures["memory"] and figures["memory"]["base"]["by arithmetic"] > 0
-    assert figures["bank"]["operators"]
-    late = gpu(tmp_path, "--parts", "bank,step", "--minutes", "0.01")
-    assert "stopped" in late["bank"] and "left out" in late["step"]
+def test_a_group_that_comes_too_late_costs_itself_only(tmp_path):
+    figures = gpu(tmp_path, "--groups", "seven,operators", "--seconds", "6")
+    assert "stopped" in figures["all", "seven"]["ended"]
+    assert "left out" in figures["all", "operators"]

@@ -1,0 +1,323 @@
+"""What `gpu.py` measures of a base at 7B's shapes, and how."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from drawn import sample, seeds, words
+from torch.nn.functional import scaled_dot_product_attention
+
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.canary import random_adapter
+from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
+from azr_population.engines.memory import GIB, Architecture, Load, kept_tokens, phases
+from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.breeding import all_operators
+
+MEMBERS = 8
+PIECE = 8192
+"""Tokens that go through the learner at once."""
+
+
+class Seven:
+    """The measurements; `take` gives them their base."""
+
+    def __init__(self, asked: Any, note: Any, config: Any) -> None:
+        self.device, self.note, self.config = asked.device, note, config
+        self.on_gpu = self.device == "cuda"
+        self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
+        self.small = not self.on_gpu
+        self.rates = dict.fromkeys(range(MEMBERS), Hyperparameters(1e-5))
+        self.peak = 0.0
+
+    def take(self, model: Any) -> None:
+        """Makes members that change something on the base, a sampler and a learner."""
+        self.note("base, GB", self.held())
+        self.model = model
+        self.bank = make_bank(model, LoraSpec(32, 64.0), seeds(MEMBERS))
+        loud = random_adapter(self.bank.read(0), 0)
+        for slot in range(MEMBERS):
+            # One draw, turned for the others: eight of them take half a minute.
+            turned = {
+                n: Factors(f.A.roll(slot, 1), f.B.roll(slot, 0)) for n, f in loud.factors.items()
+            }
+            self.bank.write(slot, Adapter(loud.spec, turned))
+        settings = LearnerConfig(
+            gradient_checkpointing=True, micro_batch_tokens=PIECE, importance_sampling_cap=2.0
+        )
+        self.learner = TorchLearner(model, self.bank, settings, parallel=True)
+        self.rollout = TorchRollout(model, self.bank, frozenset())
+        self.note("and eight members, GB", self.held())
+
+    def parts(self) -> list[Callable[[], None]]:
+        return [
+            self.decoding, self.generate, self.update, self.update_kept, self.memory,
+            self.members_in_and_out, self.attention, self.profiles,
+        ]  # fmt: skip
+
+    def held(self) -> float:
+        """Gigabytes in tensors on the GPU."""
+        if not self.on_gpu:
+            return 0.0
+        gc.collect()
+        torch.cuda.synchronize()
+        return torch.cuda.memory_allocated() / 1e9
+
+    def seconds(self, run: Callable[[], object], times: int = 1) -> float:
+        """Of one call, the least of `times`."""
+        found = []
+        for _ in range(times):
+            self.wait()
+            start = time.perf_counter()
+            run()
+            self.wait()
+            found.append(time.perf_counter() - start)
+        return min(found)
+
+    def wait(self) -> None:
+        if self.on_gpu:
+            torch.cuda.synchronize()
+
+    def ceilings(self) -> None:
+        """What the card does at best: a copy, a product of matrices."""
+        if not self.on_gpu:
+            self.copied, self.computed = 1e11, 1e11
+            return
+        print(torch.cuda.get_device_name(), torch.__version__, flush=True)
+        self.note("card", torch.cuda.get_device_name())
+        long = torch.empty(1 << 30, dtype=torch.bfloat16, device=self.device)
+        other = torch.empty_like(long)
+        self.copied = 2 * 2 * long.numel() / self.seconds(lambda: other.copy_(long), 4)
+        square = torch.randn(8192, 8192, dtype=torch.bfloat16, device=self.device)
+        self.computed = 2 * 8192**3 / self.seconds(lambda: square @ square, 8)
+        self.note("ceilings", {"TB/s": self.copied / 1e12, "TFLOP/s": self.computed / 1e12})
+
+    def rows(self) -> tuple[int, int, int, int]:
+        """Rows, tokens of a prompt, and new tokens of a short and of a long call."""
+        return (16, 24, 2, 6) if self.small else (256, 512, 9, 41)
+
+    def prompts(self, several: bool) -> list[list[int]]:
+        rows, width, _, _ = self.rows()
+        shorter = (1 if self.small else 9) * several
+        written = words(self.config, rows, width)
+        return [ids[: width - row % 7 * shorter] for row, ids in enumerate(written)]
+
+    def step(self, prompts: Any, members: int) -> dict[str, float]:
+        """Of a decoding step, as the difference of two calls."""
+        rows, _, short, long = self.rows()
+        slots = [row * members // rows for row in range(rows)] if members else [-1] * rows
+        call = lambda tokens: self.rollout.generate(prompts, slots, Sampling(tokens), 1)  # noqa: E731
+        self.seconds(partial(call, short))
+        brief, full = self.seconds(partial(call, short)), self.seconds(partial(call, long))
+        step = (full - brief) / (long - short)
+        return {"ms a step": 1e3 * step, "tokens/s": rows / step, "reading s": brief - short * step}
+
+    def step_of_eight(self) -> None:
+        self.note("decoding, 8 members", self.step(self.prompts(True), MEMBERS))
+
+    def decoding(self) -> None:
+        speeds = {}
+        for several, counts in ((True, (8, 1, 0, 2, 4)), (False, (8, 1))):
+            for members in counts:
+                figure = self.step(self.prompts(several), members)
+                speeds[several, members] = figure["tokens/s"]
+                lengths = "several lengths" if several else "one length"
+                self.note(f"decoding, {members} members, {lengths}", figure)
+        for several in (True, False):
+            self.note(
+                "8 members to 1", {"several": several, "x": speeds[several, 8] / speeds[several, 1]}
+            )
+
+    def generate(self) -> None:
+        """The peer: transformers' own, of the bare base, all prompts of one length."""
+        rows, _, short, long = self.rows()
+        ids = torch.tensor(self.prompts(False), device=self.device)
+
+        def call(tokens: int) -> None:
+            self.model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens,
+                min_new_tokens=tokens, do_sample=True, top_k=0, pad_token_id=0,
+            )  # fmt: skip
+
+        self.seconds(partial(call, short))
+        brief, full = self.seconds(partial(call, short)), self.seconds(partial(call, long))
+        step = (full - brief) / (long - short)
+        self.note("generate, bare base", {"ms a step": 1e3 * step, "tokens/s": rows / step})
+
+    def samples(self, rows: int) -> dict[int, list[TrainingSample]]:
+        """Really sampled, so that the sampler's and the learner's scores can be compared."""
+        prompt, tokens = (16, 8) if self.small else (448, 64)
+        written = words(self.config, MEMBERS * rows, prompt)
+        prompts = [ids[: prompt - row % 5] for row, ids in enumerate(written)]
+        slots = [slot for slot in range(MEMBERS) for _ in range(rows)]
+        done = [group[0] for group in self.rollout.generate(prompts, slots, Sampling(tokens), 1)]
+        turns = [TrainingSample(each, 1.0 - 2 * (row % 2)) for row, each in enumerate(done)]
+        return {slot: turns[slot * rows : (slot + 1) * rows] for slot in range(MEMBERS)}
+
+    def update(self, name: str = "update") -> None:
+        """Of eight members; and how far sampler and learner are apart in the base's dtype."""
+        samples = self.samples(2 if self.small else 32)
+        one = samples[0]
+        tokens = sum(len(s.completion.prompt_ids) + len(s.completion.token_ids) for s in one)
+        self.seconds(lambda: self.learner.update({0: one}, self.rates))
+        found: dict[int, Any] = {}
+        seconds = self.seconds(lambda: found.update(self.learner.update(samples, self.rates)))
+        blocks = [p for n, p in self.model.named_parameters() if ".layers." in n]
+        # The base is frozen: forward and the gradient by its inputs, and forward again.
+        useful = 2 * 2.0 * sum(p.numel() for p in blocks) * tokens * MEMBERS / seconds
+        again = 1.0 if self.learner.config.recompute_above_tokens else 1.5
+        self.note(name, {
+            "s of eight": seconds, "tokens a member": tokens, "useful TFLOP/s": useful / 1e12,
+            "hardware TFLOP/s": again * useful / 1e12,
+            "useful MFU of 989 TFLOP/s": useful / 989e12,
+            "of this card's product": useful / getattr(self, "computed", 1e15),
+            "mismatch_kl": {slot: figures["mismatch_kl"] for slot, figures in found.items()},
+            "ess": min(figures["ess"] for figures in found.values()),
+        })  # fmt: skip
+        self.note(f"{name}, GB held", self.held())
+
+    def load(self) -> Load:
+        size, (prompt, answer) = self.dtype.itemsize, (32, 24) if self.small else (6144, 8096)
+        architecture = Architecture.of(self.config)
+        assert architecture is not None
+        return Load(
+            architecture, MEMBERS, 32, prompt, answer, size=size, products=size, vllm=False,
+            piece=PIECE, generate_tokens=self.rows()[0] * sum(self.rows()[1::2]),
+            on_gpu=self.on_gpu,
+        )  # fmt: skip
+
+    def update_kept(self) -> None:
+        """The same where pieces that fit keep their activations."""
+        keep = kept_tokens(self.load(), 80 * GIB) or 64
+        settings = self.learner.config
+        self.learner.config = settings.model_copy(update={"recompute_above_tokens": keep})
+        try:
+            self.update(f"update, pieces of {keep} tokens kept")
+        finally:
+            self.learner.config = settings
+            self.wait()
+
+    def memory(self) -> None:
+        """The most that is held at a time in each phase, beside the dry run's."""
+        load = self.load()
+        table, made = phases(load, 80 * GIB), dict[str, Any]()
+        row = sample(0, words(self.config, 1, load.row)[0], load.prompt, 1.0)
+        done, (rows, _, _, long) = row.completion, self.rows()
+        slots = [each * MEMBERS // rows for each in range(rows)]
+        prompts, tokens = self.prompts(False), Sampling(long)
+        runs = {
+            "generate": lambda: self.rollout.generate(prompts, slots, tokens, 1),
+            "score": lambda: self.learner.log_probs([done.prompt_ids], [done.token_ids], [0]),
+            "update": lambda: self.learner.update({0: [row] * 2}, self.rates),
+        }
+        for name, run in runs.items():
+            if self.on_gpu:
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
+            seconds = self.seconds(run)
+            expected = sum(table[name].values()) - table[name]["CUDA, NCCL, graphs"]
+            made = {"dry run GB": expected / 1e9, "s": seconds, "parts": table[name]}
+            if self.on_gpu:
+                made["measured GB"] = torch.cuda.max_memory_allocated() / 1e9
+                made["reserved GB"] = torch.cuda.max_memory_reserved() / 1e9
+            self.note(f"memory, {name}", made)
+        if self.on_gpu:
+            free, total = torch.cuda.mem_get_info()
+            own = (total - free - torch.cuda.memory_reserved()) / 1e9
+            self.note("memory, CUDA's own GB", own)
+
+    def members_in_and_out(self) -> None:
+        """State out and in, bit for bit; eight members pushed; a child."""
+        members = [self.bank.read(slot) for slot in range(MEMBERS)]
+
+        def push() -> None:
+            for slot, member in enumerate(members):
+                self.rollout.push(slot, member)
+
+        self.note("push of eight, s", self.seconds(push, 2))
+        state: dict[str, Any] = {}
+        out = self.seconds(lambda: state.update(self.learner.state_dict()))
+        breed = next(iter(all_operators()))
+        born = lambda: breed(members[:2], torch.Generator().manual_seed(0))  # noqa: E731
+        child = self.seconds(lambda: self.learner.write(2, born()))
+        back = self.seconds(lambda: self.learner.load_state_dict(state))
+        pairs = zip(members[2].factors.values(), self.bank.read(2).factors.values(), strict=True)
+        equal = all(torch.equal(a.A, b.A) and torch.equal(a.B, b.B) for a, b in pairs)
+        self.note("state", {"out s": out, "in s": back, "child s": child, "bit-equal": equal})
+
+    def attention(self) -> None:
+        """One token's, of a layer, in the ways there are: ours is `heads as tokens`."""
+        rows, width, _, long = self.rows()
+        a = Architecture.of(self.config)
+        assert a is not None
+        make = partial(torch.randn, dtype=self.dtype, device=self.device)
+        query = make(rows, a.heads, 1, a.head)
+        keys, values = (make(rows, a.kv_heads, width + long, a.head)[:, :, :width] for _ in "kv")
+        mask = torch.zeros(rows, 1, 1, width + long, dtype=self.dtype, device=self.device)
+        mask[: rows // 2, ..., :9] = -torch.inf
+        mask = mask[..., :width]
+        asked = query.view(rows, a.kv_heads, -1, a.head)
+        groups = a.heads // a.kv_heads
+
+        def products(hidden: Any) -> Any:
+            scores = (asked * a.head**-0.5) @ keys.mT
+            scores = scores if hidden is None else scores + hidden
+            return scores.softmax(-1, dtype=torch.float32).to(values.dtype) @ values
+
+        def repeated(hidden: Any) -> Any:
+            both = (t.repeat_interleave(groups, 1) for t in (keys, values))
+            return scaled_dot_product_attention(query, *both, attn_mask=hidden)
+
+        ways = {
+            "heads as tokens": lambda m: scaled_dot_product_attention(
+                asked, keys, values, attn_mask=m
+            ),
+            "products": products,
+            "repeated heads": repeated,
+            "enable_gqa": lambda m: scaled_dot_product_attention(
+                query, keys, values, attn_mask=m, enable_gqa=True
+            ),
+        }
+        size = 2 * keys.numel() * keys.itemsize
+        for name, way in ways.items():
+            for masked, hidden in (("mask", mask), ("no mask", None)):
+                with torch.inference_mode():
+                    run = partial(way, hidden)
+                    try:
+                        self.seconds(run)
+                        took = self.seconds(lambda run=run: [run() for _ in range(10)], 2) / 10
+                        figure: Any = {"us": 1e6 * took, "TB/s": size / took / 1e12}
+                    except RuntimeError as error:
+                        figure = str(error)[:200]
+                self.note(f"attention of a token, {name}, {masked}", figure)
+
+    def profiles(self) -> None:
+        """Where a step's and an update's time goes, into the log."""
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * self.on_gpu
+        rows, _, short, _ = self.rows()
+        slots = [row * MEMBERS // rows for row in range(rows)]
+        prompts, samples = self.prompts(True), self.samples(2 if self.small else 8)
+        runs = {
+            "decoding": lambda: self.rollout.generate(prompts, slots, Sampling(short), 1),
+            "update": lambda: self.learner.update({0: samples[0]}, self.rates),
+        }
+        key = "self_device_time_total" if self.on_gpu else "self_cpu_time_total"
+        for name, run in runs.items():
+            with profile(activities=activities) as profiled:
+                run()
+                self.wait()
+            events = profiled.key_averages()
+            launches = sum(e.count for e in events if "LaunchKernel" in e.key)
+            self.note(f"profile, {name}", {"launches": launches})
+            print(
+                name, events.table(sort_by=key, row_limit=25, max_name_column_width=70), flush=True
+            )
