@@ -12,7 +12,9 @@ of it in a minute or two.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-GROUPS = {"run": 75, "seven": 190, "operators": 40, "half": 80, "nf4": 60, "tests": 60}
+GROUPS = {"run": 100, "seven": 190, "operators": 45, "half": 80, "nf4": 60, "tests": 60}
 """Seconds that each may take."""
 HERE = Path(__file__).resolve()
 
@@ -74,7 +76,7 @@ class Notes:
             file.write(json.dumps(line) + "\n")
         print(json.dumps(line), flush=True)
 
-    def each(self, name: str, parts: list[Callable[[], None]]) -> None:
+    def each(self, parts: list[Callable[[], None]]) -> None:
         """Plays the parts; one that fails is noted, and the rest goes on."""
         import traceback
 
@@ -121,8 +123,23 @@ def play_half(asked: Any, note: Notes) -> None:
     shutil.rmtree(folder)
 
 
+def without_charts(folder: Path) -> dict[str, str]:
+    """The environment of a run; where vl-convert is missing (34 MB), its pages have no charts."""
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if importlib.util.find_spec("vl_convert") is None:
+        about = folder / "vl_convert_python-1.0.dist-info" / "METADATA"
+        about.parent.mkdir(parents=True, exist_ok=True)
+        about.write_text("Metadata-Version: 2.1\nName: vl-convert-python\nVersion: 1.0\n")
+        (folder / "vl_convert.py").write_text(
+            "javascript_bundle = lambda: ''\nvegalite_to_svg = lambda spec: '<svg/>'\n"
+        )
+        environment["XDG_CACHE_HOME"] = str(folder)  # where the pages' script is kept
+    return environment
+
+
 def played(asked: Any, note: Notes, *overrides: str) -> None:
-    run = asked.out / f"run_{note.group}"
+    run, environment = asked.out / f"run_{note.group}", without_charts(asked.out / "stub")
     engine = ["engine=torch_cuda"] if asked.device == "cuda" else ["engine.threads=1"]
     command = [sys.executable, "-m", "azr_population.cli"]
     settings = (
@@ -134,7 +151,7 @@ def played(asked: Any, note: Notes, *overrides: str) -> None:
         "resume": ["resume", str(run), "run.steps=3"],
     }.items():
         start = time.monotonic()
-        done = subprocess.run([*command, *typed], capture_output=True, text=True)
+        done = subprocess.run([*command, *typed], capture_output=True, text=True, env=environment)
         print(done.stdout, done.stderr, flush=True)
         figure = {"code": done.returncode, "seconds": time.monotonic() - start}
         if done.returncode:
@@ -170,36 +187,37 @@ def play_tests(asked: Any, note: Notes) -> None:
 
 def play_nf4(asked: Any, note: Notes) -> None:
     """A base in NF4 beside the same in full: gigabytes, tokens a second, an update."""
+    import torch
+    from base_at_work import Base
     from drawn import described, drawn, folder
-    from seven import Seven
 
     from azr_population.engines.base_model import load_base
 
-    shape = asked.shape or "1.5b"
-    first = Seven(asked, note, described(shape))
-    dtype = str(first.dtype).removeprefix("torch.")
-    with folder(drawn(first.config, first.dtype, asked.device)) as path:
-        for quantization in (None, "nf4"):
-            kind = quantization or dtype
-            before = first.held()
-            model, _ = load_base(path, dtype, asked.device, quantization=quantization)
-            note(f"{kind}, GB", first.held() - before)
-            played_with = Seven(asked, note, first.config)
-            played_with.take(model)
-            note.each(kind, [played_with.step_of_eight, played_with.update])
-            del model, played_with
+    config = described(asked.shape or "1.5b")
+    dtype = torch.bfloat16 if asked.device == "cuda" else torch.float32
+    name = str(dtype).removeprefix("torch.")
+    with folder(drawn(config, dtype, asked.device)) as path:
+        for quantization in ("nf4", None):
+            kind = quantization or name
+            base = Base(
+                asked, lambda what, figure, kind=kind: note(f"{kind}: {what}", figure), config
+            )
+            model, _ = load_base(path, name, asked.device, quantization=quantization)
+            base.take(model)
+            note.each([base.step_of_eight, base.update])
+            del model, base
 
 
 def play_seven(asked: Any, note: Notes) -> None:
     """7B's shapes: one base, drawn once, for all figures."""
+    from base_at_work import Base
     from drawn import described, drawn
-    from seven import Seven
 
     config = described(asked.shape or "7b")
-    seven = Seven(asked, note, config)
-    seven.ceilings()
-    seven.take(drawn(config, seven.dtype, asked.device))
-    note.each("7b", seven.parts())
+    base = Base(asked, note, config)
+    base.ceilings()
+    base.take(drawn(config, base.dtype, asked.device))
+    note.each(base.parts())
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def decode(
     # The rows in the batch; finished ones stay until compaction, and write past their end.
     alive = torch.arange(len(ends), device=device)
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
-    stops = torch.tensor(sorted(stop_ids), device=device)
+    stops = torch.tensor(sorted(stop_ids), dtype=torch.long, device=device)
     route = bank.route(members, dtype, one_token=True)
     for step in range(longest):
         tokens, chances = sample_tokens(logits, sampling, uniforms[alive, step])

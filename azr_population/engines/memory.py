@@ -260,7 +260,7 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         "update": learned | {"work": max(whole, _learning(load, load.keep, False))},
     }
     if not load.vllm:
-        # A layer's part is there twice while a token is added to it.
+        # A layer's part is there twice while rows are taken out.
         cache = (1 + 1 / a.layers) * load.generate_tokens * a.cache * load.size
         prompts = min(PREFILL_TOKENS, load.generate_tokens) * _widths(a, FORWARD[2])
         sampling = {"KV cache": cache, "work": prompts + _gathered(load)}

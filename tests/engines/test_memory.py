@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+import counts
 import pytest
 import torch
 from counted import Counted
@@ -12,6 +13,7 @@ from azr_population.engines import memory, offload
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -124,6 +126,33 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(offloaded, monkeyp
         estimate = sum(expected[name].values()) - expected[name]["CUDA, NCCL, graphs"]
         print(f"{name}: counted {measured / 1e9:.2f} GB, worked out {estimate / 1e9:.2f}")
         assert measured == pytest.approx(estimate, rel=0.1)
+
+
+def test_sampling_holds_what_the_dry_run_says():
+    """Where torch samples, at 7B's widths: prompts are read straight into the cache."""
+    described = config("qwen2", **QWEN_7B | {"num_hidden_layers": 2})
+    rows, prompt, tokens = 64, 2048, 3
+    shape = Architecture.of(described)
+    load = Load(
+        shape,
+        8,
+        32,
+        prompt,
+        tokens,
+        products=2,
+        vllm=False,
+        generate_tokens=rows * (prompt + tokens),
+    )
+    expected = memory.phases(load, H100)["generate"]
+    with Counted() as counted:
+        model = counts.base(described)
+        bank = make_bank(model, LoraSpec(32, 64.0), counts.bank_seeds(8))
+        slots = [row // 8 for row in range(rows)]
+        peak = counted.of(lambda: counts.decode(model, bank, [[1] * prompt] * rows, slots, tokens))[
+            "peak"
+        ]
+    estimate = sum(expected[part] for part in ("KV cache", "work", "their copies"))
+    assert peak == pytest.approx(estimate, rel=0.1)
 
 
 def test_an_offloaded_learner_gives_vllm_its_room():

@@ -1,4 +1,4 @@
-"""What `gpu.py` measures of a base at 7B's shapes, and how."""
+"""What `gpu.py` measures of a base with members on it: sampling, learning, memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,19 @@ from azr_population.weights.breeding import all_operators
 MEMBERS = 8
 PIECE = 8192
 """Tokens that go through the learner at once."""
+COPIES = 8
+"""Completions of a prompt: they stand in a batch as rows do, and cost one reading."""
 
 
-class Seven:
+class Base:
     """The measurements; `take` gives them their base."""
 
     def __init__(self, asked: Any, note: Any, config: Any) -> None:
         self.device, self.note, self.config = asked.device, note, config
         self.on_gpu = self.device == "cuda"
+        architecture = Architecture.of(config)
+        assert architecture is not None
+        self.architecture = architecture
         self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
         self.small = not self.on_gpu
         self.rates = dict.fromkeys(range(MEMBERS), Hyperparameters(1e-5))
@@ -52,8 +57,8 @@ class Seven:
         settings = LearnerConfig(
             gradient_checkpointing=True, micro_batch_tokens=PIECE, importance_sampling_cap=2.0
         )
-        self.learner = TorchLearner(model, self.bank, settings, parallel=True)
-        self.rollout = TorchRollout(model, self.bank, frozenset())
+        self.learner = TorchLearner(model, self.bank, settings)
+        self.rollout = TorchRollout(model, self.bank, frozenset(), share_prefix=False)
         self.note("and eight members, GB", self.held())
 
     def parts(self) -> list[Callable[[], None]]:
@@ -101,21 +106,27 @@ class Seven:
 
     def rows(self) -> tuple[int, int, int, int]:
         """Rows, tokens of a prompt, and new tokens of a short and of a long call."""
-        return (16, 24, 2, 6) if self.small else (256, 512, 9, 41)
+        return (64, 24, 2, 6) if self.small else (256, 512, 9, 41)
 
     def prompts(self, several: bool) -> list[list[int]]:
         rows, width, _, _ = self.rows()
         shorter = (1 if self.small else 9) * several
-        written = words(self.config, rows, width)
+        written = words(self.config, rows // COPIES, width)
         return [ids[: width - row % 7 * shorter] for row, ids in enumerate(written)]
+
+    def write(self, prompts: list[list[int]], members: int, tokens: int) -> list[Any]:
+        """`COPIES` completions of each prompt, dealt to the members; 0 are the bare base."""
+        count = len(prompts)
+        slots = [row * members // count for row in range(count)] if members else [-1] * count
+        return self.rollout.generate(prompts, slots, Sampling(tokens, n=COPIES), 1)
 
     def step(self, prompts: Any, members: int) -> dict[str, float]:
         """Of a decoding step, as the difference of two calls."""
         rows, _, short, long = self.rows()
-        slots = [row * members // rows for row in range(rows)] if members else [-1] * rows
-        call = lambda tokens: self.rollout.generate(prompts, slots, Sampling(tokens), 1)  # noqa: E731
-        self.seconds(partial(call, short))
-        brief, full = self.seconds(partial(call, short)), self.seconds(partial(call, long))
+        self.write(prompts, members, short)
+        brief, full = (
+            self.seconds(partial(self.write, prompts, members, tokens)) for tokens in (short, long)
+        )
         step = (full - brief) / (long - short)
         return {"ms a step": 1e3 * step, "tokens/s": rows / step, "reading s": brief - short * step}
 
@@ -138,7 +149,7 @@ class Seven:
     def generate(self) -> None:
         """The peer: transformers' own, of the bare base, all prompts of one length."""
         rows, _, short, long = self.rows()
-        ids = torch.tensor(self.prompts(False), device=self.device)
+        ids = torch.tensor(words(self.config, *self.rows()[:2]), device=self.device)
 
         def call(tokens: int) -> None:
             self.model.generate(
@@ -146,32 +157,33 @@ class Seven:
                 min_new_tokens=tokens, do_sample=True, top_k=0, pad_token_id=0,
             )  # fmt: skip
 
-        self.seconds(partial(call, short))
-        brief, full = self.seconds(partial(call, short)), self.seconds(partial(call, long))
+        brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
         step = (full - brief) / (long - short)
         self.note("generate, bare base", {"ms a step": 1e3 * step, "tokens/s": rows / step})
 
     def samples(self, rows: int) -> dict[int, list[TrainingSample]]:
-        """Really sampled, so that the sampler's and the learner's scores can be compared."""
+        """So many of each member, really sampled, so that the sampler's and the learner's scores
+        can be compared."""
         prompt, tokens = (16, 8) if self.small else (448, 64)
-        written = words(self.config, MEMBERS * rows, prompt)
-        prompts = [ids[: prompt - row % 5] for row, ids in enumerate(written)]
-        slots = [slot for slot in range(MEMBERS) for _ in range(rows)]
-        done = [group[0] for group in self.rollout.generate(prompts, slots, Sampling(tokens), 1)]
+        written = words(self.config, MEMBERS * rows // COPIES, prompt)
+        groups = self.write(
+            [ids[: prompt - row % 5] for row, ids in enumerate(written)], MEMBERS, tokens
+        )
+        done = [each for group in groups for each in group]
         turns = [TrainingSample(each, 1.0 - 2 * (row % 2)) for row, each in enumerate(done)]
         return {slot: turns[slot * rows : (slot + 1) * rows] for slot in range(MEMBERS)}
 
     def update(self, name: str = "update") -> None:
         """Of eight members; and how far sampler and learner are apart in the base's dtype."""
-        samples = self.samples(2 if self.small else 32)
+        samples = self.samples(COPIES if self.small else 32)
         one = samples[0]
         tokens = sum(len(s.completion.prompt_ids) + len(s.completion.token_ids) for s in one)
         self.seconds(lambda: self.learner.update({0: one}, self.rates))
         found: dict[int, Any] = {}
         seconds = self.seconds(lambda: found.update(self.learner.update(samples, self.rates)))
-        blocks = [p for n, p in self.model.named_parameters() if ".layers." in n]
         # The base is frozen: forward and the gradient by its inputs, and forward again.
-        useful = 2 * 2.0 * sum(p.numel() for p in blocks) * tokens * MEMBERS / seconds
+        weights = self.architecture.linear_weights
+        useful = 2 * 2.0 * weights * tokens * MEMBERS / seconds
         again = 1.0 if self.learner.config.recompute_above_tokens else 1.5
         self.note(name, {
             "s of eight": seconds, "tokens a member": tokens, "useful TFLOP/s": useful / 1e12,
@@ -185,10 +197,8 @@ class Seven:
 
     def load(self) -> Load:
         size, (prompt, answer) = self.dtype.itemsize, (32, 24) if self.small else (6144, 8096)
-        architecture = Architecture.of(self.config)
-        assert architecture is not None
         return Load(
-            architecture, MEMBERS, 32, prompt, answer, size=size, products=size, vllm=False,
+            self.architecture, MEMBERS, 32, prompt, answer, size=size, products=size, vllm=False,
             piece=PIECE, generate_tokens=self.rows()[0] * sum(self.rows()[1::2]),
             on_gpu=self.on_gpu,
         )  # fmt: skip
@@ -209,11 +219,10 @@ class Seven:
         load = self.load()
         table, made = phases(load, 80 * GIB), dict[str, Any]()
         row = sample(0, words(self.config, 1, load.row)[0], load.prompt, 1.0)
-        done, (rows, _, _, long) = row.completion, self.rows()
-        slots = [each * MEMBERS // rows for each in range(rows)]
-        prompts, tokens = self.prompts(False), Sampling(long)
+        done = row.completion
+        self.learner.parallel = True  # as on several GPUs, which is what the dry run is about
         runs = {
-            "generate": lambda: self.rollout.generate(prompts, slots, tokens, 1),
+            "generate": lambda: self.write(self.prompts(False), MEMBERS, self.rows()[3]),
             "score": lambda: self.learner.log_probs([done.prompt_ids], [done.token_ids], [0]),
             "update": lambda: self.learner.update({0: [row] * 2}, self.rates),
         }
@@ -255,8 +264,7 @@ class Seven:
     def attention(self) -> None:
         """One token's, of a layer, in the ways there are: ours is `heads as tokens`."""
         rows, width, _, long = self.rows()
-        a = Architecture.of(self.config)
-        assert a is not None
+        a = self.architecture
         make = partial(torch.randn, dtype=self.dtype, device=self.device)
         query = make(rows, a.heads, 1, a.head)
         keys, values = (make(rows, a.kv_heads, width + long, a.head)[:, :, :width] for _ in "kv")
@@ -303,11 +311,9 @@ class Seven:
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * self.on_gpu
-        rows, _, short, _ = self.rows()
-        slots = [row * MEMBERS // rows for row in range(rows)]
-        prompts, samples = self.prompts(True), self.samples(2 if self.small else 8)
+        prompts, samples = self.prompts(True), self.samples(COPIES)
         runs = {
-            "decoding": lambda: self.rollout.generate(prompts, slots, Sampling(short), 1),
+            "decoding": lambda: self.write(prompts, MEMBERS, self.rows()[2]),
             "update": lambda: self.learner.update({0: samples[0]}, self.rates),
         }
         key = "self_device_time_total" if self.on_gpu else "self_cpu_time_total"
