@@ -2,8 +2,8 @@
 # AZR's own command on a CPU, with a real base and nothing scripted: stock AZR, or with `+population=...`
 # a population; minutes a step. What examples/azr_ab.sh plays there:
 #   bash scripts/azr_pins.sh ENV && export PATH=$PWD/ENV/bin:$PATH AZR_HOME=~/Absolute-Zero-Reasoner
-#   azr-population base smollm2 --out warm
-#   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/warm_up.py warm azr_base 15
+#   python tools/bases/warm_up.py --out warm
+#   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/azr_prompts.py warm azr_base 400
 #   BASE=$PWD/azr_base PLAY="bash $PWD/examples/azr_cpu.sh" STEPS=5 ARMS="stock single 2t2s" bash examples/azr_ab.sh
 #
 # The base is SmolLM2-135M, warmed up on AZR's own prompts.

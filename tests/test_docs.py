@@ -54,8 +54,6 @@ def check_ours(words):
     if words[0] == "--trust":
         words = words[1:]
     command = app.commands[words[0]]
-    if words[0] == "base":
-        command, words = command.commands[words[1]], words[1:]
     params = command.make_context(words[0], words[1:]).params
     if words[0] == "train":
         config = load_config([re.sub(r"\$\w+", "1", text) for text in params["overrides"]])

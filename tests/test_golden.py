@@ -63,7 +63,7 @@ def test_output(words, golden):
     ("typed", "named"),
     [
         (["trian"], "train"),
-        (["base", "bild"], "build"),
+        (["reprot"], "report"),
         (["report", "x", "--uot", "y"], "--out"),
         (["benchmark", "x", "--members", "studens"], "students"),
         (["resume"], "RUN"),

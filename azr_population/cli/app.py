@@ -36,7 +36,7 @@ GROUPS = {
     "Compare": ["compare", "crossplay", "recipe"],
     "Measure": ["eval", "benchmark"],
     "Share": ["export", "push"],
-    "Parts": ["evolve", "referee", "base", "doctor", "completion"],
+    "Parts": ["evolve", "referee", "doctor", "completion"],
 }
 
 POSITIVE = click.IntRange(1)

@@ -1,7 +1,6 @@
 """`export`, `push` share a run; `evolve`, `referee`, `base`, `doctor`, `completion` stand alone."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from click.shell_completion import get_completion_class
 
 from azr_population.cli.app import (
     NAME,
-    Commands,
     app,
     flag,
     number,
@@ -85,95 +83,6 @@ def referee(**limits: Any) -> None:
     from azr_population.referee.pipe import judge_standard_input
 
     judge_standard_input(RefereeSettings(**limits))
-
-
-@app.group(cls=Commands)
-def base() -> None:
-    """Make a base model for self-play, or measure one."""
-
-
-_threads = number("--threads", default=2, help="processor threads")
-
-
-def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of the two actions that train a base on executed tasks."""
-    for option in (
-        _threads,
-        seed_option(help="seed of the examples and their order"),
-        number("--tokens", type=click.IntRange(0), default=0, help="most tokens; 0: no limit"),
-        click.option("--minutes", type=float, default=30.0, help="minutes of training"),
-        click.option(
-            "--prompt-format",
-            "format",
-            type=click.Choice(["short", "chat"]),
-            default="short",
-            help="as base.prompt_format",
-        ),
-        click.option("--domain", default="code", help="domain of the tasks"),
-    ):
-        command = option(command)
-    return command
-
-
-def _wait_passively() -> None:
-    """To be called before torch is loaded. On a busy machine threads that spin take the processor
-    from the thread that they wait for, and a step takes three times as long."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-
-@base.command()
-@out_option(metavar="DIR", default="bases/smollm2", help="a new folder")
-@_sft_options
-def smollm2(out: Path, **settings: Any) -> int:
-    """Train SmolLM2-135M, from the package index, on executed tasks."""
-    _wait_passively()
-    from azr_population.bases.sft import make_sft
-
-    return make_sft(None, out, **settings)
-
-
-@base.command()
-@click.argument("path", metavar="FOLDER", help="folder of the model")
-@out_option(metavar="DIR", required=True, help="a new folder")
-@_sft_options
-def sft(path: str, out: Path, **settings: Any) -> int:
-    """Train a Hugging Face folder of yours on executed tasks."""
-    _wait_passively()
-    from azr_population.bases.sft import make_sft
-
-    return make_sft(path, out, **settings)
-
-
-@base.command()
-@click.argument("out", metavar="FOLDER", help="a new folder")
-@click.option("--minutes", type=float, default=50.0, help="minutes of pre-training")
-@seed_option(help="seed of corpus and weights")
-@_threads
-def build(out: str, minutes: float, seed: int, threads: int) -> None:
-    """Make a nano base from a seed: corpus and weights."""
-    from azr_population.bases.nano.pretrain import build
-
-    build(out, minutes=minutes, seed=seed, threads=threads)
-
-
-@base.command()
-@click.argument("path", metavar="[DIR]", required=False, help="default: the nano base that ships")
-@click.option(
-    "--prompt-format", "format", help="as base.prompt_format, or yours; default: the base's own"
-)
-@number("--tasks", default=500, help="proposals per task type")
-@number("--samples", default=4, help="attempts at each valid task")
-@seed_option(help="seed of the draws")
-@out_option(metavar="FILE.json", help="also write the figures to this file")
-@flag("--skip-training-check", help="do not train any member on a nano base")
-@number("--check-seeds", default=3, help="seeds of the training check, from --seed + 1 on")
-@number("--check-steps", default=100, help="steps of each of its runs")
-@number("--jobs", default=1, help="its runs at a time")
-def validate(path: str | None, **options: Any) -> int:
-    """Measure what a base proposes and solves, and whether a nano base trains."""
-    from azr_population.bases.accept import validate
-
-    return validate(path, **options)
 
 
 @app.command()

@@ -190,8 +190,8 @@ def base_of(base: BaseConfig) -> str:
     path = base.path or ""
     if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
         raise UserError(
-            f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
-            "its folder",
+            f"base.path={path} is not there yet; make it by `python tools/bases/warm_up.py --out "
+            f"{path}`, or give its folder",
             key="base.path",
         )
     return str(base.path or nano_base_path())

@@ -25,7 +25,7 @@ from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
-from azr_population.eval.training_check import right_answers
+from azr_population.eval.right_answers import right_answers
 from azr_population.method.advantages import BASELINES, RAW, task_relative
 from azr_population.method.phases import valid_tasks
 from azr_population.method.rewards import student_reward

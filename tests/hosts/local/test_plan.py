@@ -85,7 +85,7 @@ def test_the_chat_template_is_part_of_a_row():
     ("overrides", "culprit"),
     [
         (["base=hf", "base.path={tmp}"], "{tmp}"),
-        (["base=smollm2", "base.path=./none"], "azr-population base smollm2"),
+        (["base=smollm2", "base.path=./none"], "tools/bases/warm_up.py"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["engine.max_proposal_tokens=500"], "512"),
     ],

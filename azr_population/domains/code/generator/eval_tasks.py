@@ -10,7 +10,7 @@ from random import Random
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.formats import CODE_F_INPUTS
-from azr_population.domains.code.generator.corpus import MAX_VALUE_CHARS, core_program, examine
+from azr_population.domains.code.generator.programs import MAX_VALUE_CHARS, core_program, examine
 from azr_population.domains.code.generator.tail import (
     BANDS,
     CONSTRUCTS,

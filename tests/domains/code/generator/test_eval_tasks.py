@@ -3,8 +3,8 @@ from collections import Counter
 from constructs import shape
 
 from azr_population.domains.code.complexity import measures
-from azr_population.domains.code.generator.corpus import run_function
 from azr_population.domains.code.generator.eval_tasks import draw_eval_tasks, strata
+from azr_population.domains.code.generator.programs import run_function
 from azr_population.domains.code.generator.tail import BANDS, CONSTRUCTS
 from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.domain import is_held_out

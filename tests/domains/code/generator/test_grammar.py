@@ -4,8 +4,8 @@ from random import Random
 import pytest
 
 from azr_population.domains.code.complexity import measures
-from azr_population.domains.code.generator.corpus import run_function
 from azr_population.domains.code.generator.grammar import Grammar
+from azr_population.domains.code.generator.programs import run_function
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 5])

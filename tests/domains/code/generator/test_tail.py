@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 from constructs import shape
+from corpus import draw_groups
 
-from azr_population.domains.code.generator.corpus import draw_groups, run_function
 from azr_population.domains.code.generator.grammar import Grammar
+from azr_population.domains.code.generator.programs import run_function
 from azr_population.domains.code.generator.tail import (
     CONSTRUCTS,
     SHARES,

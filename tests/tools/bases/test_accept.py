@@ -1,10 +1,10 @@
 from dataclasses import replace
 
+import accept as acceptance
 import pytest
+from accept import TARGETS, accept, missed, share
 
 from azr_population.analysis.statistics import interval
-from azr_population.bases import accept as acceptance
-from azr_population.bases.accept import TARGETS, accept, missed, share
 from azr_population.bases.nano import nano_base_path
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion

@@ -25,10 +25,9 @@ from azr_population.analysis.statistics import interval, interval_text
 from azr_population.config.load import load_config
 from azr_population.domains.code.generator.eval_tasks import CORE, draw_task
 from azr_population.domains.code.generator.tail import BANDS, TailGrammar
-from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.domains.format import Format
-from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
-from azr_population.engines.text import TextEngine
+from azr_population.domains.code.task_types import TaskType
+from azr_population.engines.engine import Hyperparameters
+from azr_population.eval.right_answers import right_answers
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
 from azr_population.method.phases import StepContext
@@ -108,23 +107,6 @@ def _learn_right_answers(game: SelfPlay, steps: int) -> None:
         rows = right_answers(game.context.engine, game.context.format, tasks, student.slot)
         hyperparameters = {student.slot: Hyperparameters(budget.student_lr)}
         game.context.engine.update({student.slot: rows}, hyperparameters)
-
-
-def right_answers(
-    engine: TextEngine, format: Format, tasks: Sequence[Task], slot: int
-) -> list[TrainingSample]:
-    """Training samples for the member at `slot`, as if it had given the right answers."""
-    prompts = engine.encode([format.solve_prompt(task) for task in tasks])
-    answers = [format.write_answer(task) for task in tasks]
-    encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]
-    responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
-    chosen = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
-    return [
-        TrainingSample(
-            Completion(slot, tuple(prompt), tuple(ids), tuple(logprobs.tolist()), True), 1.0
-        )
-        for prompt, ids, logprobs in zip(prompts, responses, chosen, strict=True)
-    ]
 
 
 def _score(game: SelfPlay, held_out: HeldOutEval) -> dict[str, float]:

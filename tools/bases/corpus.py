@@ -1,29 +1,25 @@
-"""What bases are trained on: programs of the grammar, executed, as tasks to propose and to solve.
+"""What bases are trained on: executed programs of the grammar, as tasks to propose and to solve.
 
-The programs end by construction and run in this process; what models write is run by
-`azr_population.referee`. Held-out programs are left out for the eval.
+Prompts and completions are those of a run. Programs that are held out for the eval are left out.
 """
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from random import Random
-from typing import Any, NamedTuple
 
 from azr_population.domains.code.formats import CODE_F_INPUTS
-from azr_population.domains.code.generator.grammar import Grammar, Written
+from azr_population.domains.code.generator.programs import Example, core_program, examine
 from azr_population.domains.code.generator.tail import SHARES, TailGrammar, draw_construct
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.domains.domain import is_held_out
+from azr_population.domains.format import Format
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 
-MAX_VALUE_CHARS = 48
-_CALLS = 12
 _DULL = frozenset({"0", "1", "2", "-1", "[]", "''"})
 """Outputs that are easy to guess; most pairs with them are left out of proposals."""
 
 Group = tuple[str, list[Task]]
-"""`propose` or `solve`, and tasks of one type: a document of training."""
+"""`propose` or `solve`, and tasks of one type about one program."""
 Mix = Mapping[tuple[str, TaskType], tuple[int, tuple[int, ...]]]
 """By kind of group: the weight of its number, and the weights of programs with 0, 1, 2 and 3
 statements before the return."""
@@ -36,59 +32,25 @@ NANO_MIX: Mix = {
     ("solve", I): (14, (32, 36, 22, 10)),
     ("solve", F): (17, (74, 20, 6, 0)),
 }
+WARM_UP_MIX: Mix = {
+    ("propose", O): (54, (5, 55, 28, 12)),
+    ("propose", I): (54, (5, 55, 28, 12)),
+    ("propose", F): (6, (50, 40, 10, 0)),
+    ("solve", O): (36, (15, 48, 26, 11)),
+    ("solve", I): (16, (15, 48, 26, 11)),
+    ("solve", F): (12, (50, 40, 10, 0)),
+}
+"""There are so few programs without any statement that proposing them would mean repeating them."""
 
 
-class Example(NamedTuple):
-    """A program of the grammar that runs, with pairs (argument list, `repr` of the value)."""
-
-    program: str
-    pairs: list[tuple[str, str]]
-    failed: int
-    """Arguments on which it failed."""
-
-
-def run_function(source: str, arguments: Sequence[str]) -> list[str | None]:
-    """`repr(f(...))` for each argument list; None where it raises, differs when run again,
-    or is longer than `MAX_VALUE_CHARS`."""
-    code = compile(source, "<program>", "exec")
-    values: list[str | None] = []
-    for text in arguments:
-        namespace: dict[str, Any] = {}
-        try:
-            exec(code, namespace)
-            value, again = (repr(eval(f"f({text})", namespace)) for _ in range(2))
-        except Exception:  # of any kind: it is the program's
-            values.append(None)
-        else:
-            values.append(value if value == again and len(value) <= MAX_VALUE_CHARS else None)
-    return values
-
-
-def core_program(grammar: Grammar, level: int, simple: bool) -> Written:
-    """A program without constructs of the tail; a `simple` one nests less and has fewer
-    parameters."""
-    rng = grammar.rng
-    depth = 1 if simple and rng.random() < 0.6 else 2
-    return grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
-
-
-def examine(grammar: Grammar, written: Written, held_out: bool = False) -> Example | None:
-    """The program with its pairs; None if it is not (or is) held out, if it often fails, or if its
-    value hardly depends on the input."""
-    if is_held_out(written.source) is not held_out:
-        return None
-    arguments = list(dict.fromkeys(grammar.arguments(written.parameters) for _ in range(_CALLS)))
-    values = run_function(written.source, arguments)
-    pairs = [(a, v) for a, v in zip(arguments, values, strict=True) if v is not None]
-    outputs = [value for _, value in pairs]
-    if (
-        len(pairs) < 8
-        or len(set(outputs)) < 5
-        or max(map(outputs.count, outputs)) > 0.4 * len(outputs)
-        or any(len(value) > 4 and value.lstrip("-").isdigit() for value in outputs)
-    ):
-        return None
-    return Example(written.source, pairs, len(arguments) - len(pairs))
+def demonstrations(groups: list[Group], format: Format) -> Iterator[tuple[str, str]]:
+    """(prompt, completion) of each task of the groups, as a run has them."""
+    for phase, tasks in groups:
+        for task in tasks:
+            if phase == "propose":
+                yield format.propose_prompt(task.type), format.write_proposal(task)
+            else:
+                yield format.solve_prompt(task), format.write_answer(task)
 
 
 def draw_groups(

@@ -59,7 +59,7 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
     except (OSError, ValueError, IndexError, KeyError, NotImplementedError) as error:
         raise UserError(
             f"{path} cannot be read as a GGUF file of SmolLM2: {first_line(error)}; give other "
-            "models as Hugging Face folders, to base sft"
+            "models as Hugging Face folders"
         ) from error
     for config in (model.config, model.generation_config):
         config.bos_token_id = tokenizer.bos_token_id

@@ -1,9 +1,16 @@
-"""`azr-population base validate`: what a base proposes and solves, judged by execution as in a run.
+"""What a base proposes and solves, judged by execution as in a run; exit code 1 if it misses its
+targets.
 
-The base proposes at temperature 1 and solves its own valid proposals; figures are per task type.
+    python tools/bases/accept.py [FOLDER] [--tasks 500] [--samples 4] [--out FILE.json]
+
+The base (the one that ships where none is named) proposes at temperature 1 and solves its own valid
+proposals; figures are per task type. A nano base is then trained for a few runs: see
+`training_check.py`.
 """
 
+import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -15,6 +22,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import binomtest
+from training_check import print_training_check, training_check
 
 from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.bases.nano import nano_base_path
@@ -100,8 +108,6 @@ def validate(
     code = 1 if missed(figures, targets) else 0
     if format != "nano" or skip_training_check:
         return code
-    from azr_population.eval.training_check import print_training_check, training_check
-
     # The settings were chosen on other seeds, which the card names.
     seeds = range(seed + 1, seed + 1 + check_seeds)
     return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
@@ -214,3 +220,26 @@ def print_table(figures: Mapping[TaskType, BaseFigures], targets: Targets, title
         console.print(f"{type} refused: {row['refused']}")
     for line in missed(figures, targets):
         console.print(f"[red]missed: {line}[/red]")
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", nargs="?", help="default: the nano base that ships")
+    parser.add_argument("--prompt-format", dest="format", help="default: the base's own")
+    parser.add_argument("--tasks", type=int, default=500, help="proposals per task type")
+    parser.add_argument("--samples", type=int, default=4, help="attempts at each valid task")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="also write the figures to this file")
+    parser.add_argument("--skip-training-check", action="store_true")
+    parser.add_argument("--check-seeds", type=int, default=3, help="from --seed + 1 on")
+    parser.add_argument("--check-steps", type=int, default=100, help="of each of its runs")
+    parser.add_argument("--jobs", type=int, default=1, help="its runs at a time")
+    return validate(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except UserError as error:
+        sys.exit(str(error))

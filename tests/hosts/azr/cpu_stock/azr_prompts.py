@@ -1,7 +1,7 @@
 r"""Warms a base up on AZR's own prompts, so that stock AZR gets valid proposals from it.
 
     AZR_HOME=... PYTHONPATH=$AZR_HOME \
-        python tests/hosts/azr/cpu_stock/warm_up.py BASE OUT MINUTES
+        python tests/hosts/azr/cpu_stock/azr_prompts.py BASE OUT STEPS
 
 AZR's prompts are read from its checkout. They are answered as AZR's `answer_conditional` wants it:
 a thought (here a fixed one), then the answer between tags.
@@ -15,12 +15,14 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+sys.path.insert(0, str(Path(__file__).parents[4] / "tools" / "bases"))
 from absolute_zero_reasoner.data_construction.prompts import (
     get_code_problem_generator_prompt,
     get_code_problem_predictor_prompt,
 )
+from corpus import WARM_UP_MIX
+from warm_up import warm_up
 
-from azr_population.bases import demonstrations
 from azr_population.domains.code.formats import FORMATS, ChatFormat
 from azr_population.domains.code.task_types import TaskType
 
@@ -83,31 +85,16 @@ class AzrFormat(ChatFormat):
         return f" Step by step. </think>\n<answer>\n{super().write_answer(task)}\n</answer>"
 
 
-# Here and not in `main`: the children need it.
-FORMATS.register("azr", "AZR's own prompts")(AzrFormat)
-demonstrations.CHUNK = 60
-demonstrations.MIX.pop(("propose", TaskType.CODE_F))
-demonstrations.MIX.pop(("solve", TaskType.CODE_F))
-
-
-def main(base, out, minutes):
+def main(base, out, steps):
     """Warms `base` up into the folder `out`."""
-    # Here, because the children that make programs import this file too, in little memory.
-    from azr_population.bases import sft
     from azr_population.engines.base_model import load_base
 
+    FORMATS.register("azr", "AZR's own prompts")(AzrFormat)
+    mix = {kind: weights for kind, weights in WARM_UP_MIX.items() if kind[1] != TaskType.CODE_F}
     model, tokenizer = load_base(base, "float32", "cpu")
     tokenizer.chat_template = TEMPLATE
-    settings = sft.SftSettings(
-        format="azr",
-        minutes=float(minutes),
-        rows=1,
-        length=1100,
-        warmup_steps=4,
-        threads=int(os.environ.get("OMP_NUM_THREADS", "2")),
-    )
     Path(out).mkdir(parents=True, exist_ok=True)
-    sft.warm_up(model, tokenizer, Path(out), settings)
+    warm_up(model, tokenizer, Path(out), "azr", int(steps), rows=1, longest=1100, mix=mix)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 from refusals import refuses
+from smollm2 import fetch_gguf, read_gguf
 from tiny_chat_base import TEMPLATE, make_model, make_tokenizer
 
-from azr_population.bases.smollm2 import fetch_gguf, read_gguf
 from azr_population.errors import UserError
 
 gguf = pytest.importorskip("gguf", reason="needs the package gguf")

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+import training_check as module
+from training_check import print_training_check, training_check
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.eval import training_check as module
-from azr_population.eval.training_check import print_training_check, training_check
 
 
 def gained(arm, *tail):

@@ -1,11 +1,11 @@
 import ast
 from random import Random
 
-from azr_population.bases.sft_trainer import made_ahead
+from corpus import draw_groups
+
 from azr_population.domains.code.formats import NanoFormat
-from azr_population.domains.code.generator import corpus
-from azr_population.domains.code.generator.corpus import draw_groups, run_function
 from azr_population.domains.code.generator.grammar import Grammar
+from azr_population.domains.code.generator.programs import core_program, examine, run_function
 from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.domain import is_held_out
 
@@ -14,8 +14,8 @@ def _examples(count, held_out=False):
     grammar = Grammar(Random(3))
     values = []
     while len(values) < count:
-        written = corpus.core_program(grammar, len(values) % 4, simple=False)
-        example = corpus.examine(grammar, written, held_out)
+        written = core_program(grammar, len(values) % 4, simple=False)
+        example = examine(grammar, written, held_out)
         if example is not None:
             values.append(example)
     return values
@@ -64,7 +64,3 @@ def test_strict_proposals_parse_and_never_return_an_argument():
         if task.type == TaskType.CODE_F:
             values = [ast.literal_eval(f"({arguments},)") for arguments in task.inputs]
             assert [values[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(values)
-
-
-def test_a_child_makes_the_same():
-    assert list(made_ahead(str, [12, 3])) == ["1", "2", "3"]
