@@ -84,9 +84,10 @@ def train(
         **options,
     )
     collator = DataCollatorForSeq2Seq(examples.tokenizer)
-    trainer = Trainer(model, arguments, data_collator=collator, train_dataset=examples)
+    trainer: Any = Trainer(model, arguments, data_collator=collator, train_dataset=examples)
     trainer.train()
-    return trainer.state.log_history
+    log: list[dict[str, float]] = trainer.state.log_history
+    return log
 
 
 def save_base(
