@@ -69,6 +69,8 @@ class EngineSettings:
     vllm: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM` as the user gave them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    chat: bool = True
+    """Whether prompts may be turns of the base's own chat template; see `stop_ids`."""
     seed: int = 0
     """Of the members that worker processes draw."""
     threads: int = 0
@@ -204,7 +206,8 @@ def assemble(
     bank = make_bank(model, settings.lora, generators)
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)
-    rollout = settings.rollout_class.make(model, bank, stop_ids(model, tokenizer), settings)
+    stops = stop_ids(model, tokenizer, settings.chat)
+    rollout = settings.rollout_class.make(model, bank, stops, settings)
     if not settings.rollout_class.own_weights:
         return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]

@@ -9,6 +9,7 @@ directions).
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from safetensors import SafetensorError
@@ -19,6 +20,11 @@ from azr_population.weights.model_card import HUB_NAME
 
 _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
 _WEIGHTS = ["*.safetensors"]
+_UNREADABLE = (
+    OSError, ValueError, KeyError, ImportError, RuntimeError, UnpicklingError, SafetensorError,
+)  # fmt: skip
+"""What transformers raises about a folder: ImportError for the package of a quantisation,
+RuntimeError for weights of other shapes."""
 
 
 def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") -> Path:
@@ -60,7 +66,10 @@ def loading(path: str | Path, key: str = "base.path") -> Iterator[None]:
     `key`."""
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except Exception as error:
+        # Of tokenizers' own errors nothing but the type is known: they are plain Exceptions.
+        if not (isinstance(error, _UNREADABLE) or type(error) is Exception):
+            raise
         reason = first_line(error).partition(". ")[0]
         raise UserError(f"{key}={path} does not load as a causal LM: {reason}", key=key) from error
 

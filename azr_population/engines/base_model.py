@@ -94,6 +94,7 @@ def load_base(
         raise UserError(
             f"base.path={path}: its tokenizer has no end-of-sequence token", key="base.path"
         )
+    _refuse_unknown_tokens(path, model, tokenizer)
     model = model.eval() if quantization else model.to("cpu" if shard else device).eval()
     if quantization:
         _keep_differentiable(model)
@@ -135,12 +136,46 @@ def _keep_differentiable(model: nn.Module) -> None:
             vars(layer)["support_avx512bf16_for_cpu"] = False
 
 
-def stop_ids(model: nn.Module, tokenizer: Any) -> frozenset[int]:
-    """The token ids that end a completion of this base."""
+def stop_ids(model: nn.Module, tokenizer: Any, chat: bool = True) -> frozenset[int]:
+    """The token ids that end a completion of this base; with `chat` also the one that ends a turn
+    in its chat template, which not every folder lists (Gemma's `<end_of_turn>`)."""
     config = getattr(model, "generation_config", None)
     listed = getattr(config, "eos_token_id", None)
     ids = listed if isinstance(listed, list) else [listed]
-    return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)
+    end = turn_end(tokenizer) if chat else None
+    return frozenset(i for i in [*ids, tokenizer.eos_token_id, end] if i is not None)
+
+
+def turn_end(tokenizer: Any) -> int | None:
+    """The special token that ends the assistant's turn in the chat template; None if there is no
+    template, or it ends turns otherwise."""
+    from jinja2 import TemplateError
+
+    if not getattr(tokenizer, "chat_template", None):
+        return None
+    turns = [{"role": "user", "content": "Say it."}, {"role": "assistant", "content": "Said."}]
+    try:
+        text: str = tokenizer.apply_chat_template(turns, tokenize=False)
+    except TemplateError:  # it wants other turns
+        return None
+    after = tokenizer(text.rpartition("Said.")[2], add_special_tokens=False)["input_ids"]
+    special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
+    return after[0] if after and after[0] in special else None
+
+
+def _refuse_unknown_tokens(path: str | Path, model: Any, tokenizer: Any) -> None:
+    """Raises UserError: text can become tokens that the base's embedding does not have. Special
+    tokens beyond it, such as one for padding, come from no text."""
+    known = model.get_input_embeddings().num_embeddings
+    added = tokenizer.added_tokens_decoder.items()
+    beyond = [str(token) for id, token in added if id >= known and not token.special]
+    if beyond or tokenizer.vocab_size > known:
+        raise UserError(
+            f"base.path={path}: its tokenizer has tokens that its embedding of {known} has not"
+            f"{f' ({beyond[0]!r})' if beyond else ''}; use the tokenizer that the base came with, "
+            "or resize the embedding (resize_token_embeddings) and save it",
+            key="base.path",
+        )
 
 
 def load_tokenizer(folder: Path) -> Any:

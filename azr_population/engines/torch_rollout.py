@@ -23,6 +23,7 @@ from azr_population.engines.engine import (
 from azr_population.engines.micro_batches import collate, slot_batches
 from azr_population.engines.shared_prefix import attends_to_all, use_own_attention
 from azr_population.engines.token_log_probs import token_log_probs
+from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -35,6 +36,8 @@ ROWS, TOKENS = 512, 393_216
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""
 
+_ATTENDING = {"full_attention", "sliding_attention", "chunked_attention"}
+
 _tried: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
@@ -45,6 +48,42 @@ def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Gener
     for slot, generator in enumerate(generators):
         bank.init_member(slot, generator)
     return bank
+
+
+def refuse_recurrent(model: Any) -> None:
+    """Raises UserError: some layers of this base, which may be on the meta device, keep a state in
+    place of keys and values (state space, linear attention, convolutions)."""
+    kinds = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    other = sorted({*kinds} - _ATTENDING)
+    if other or getattr(model, "_is_stateful", False):
+        raise UserError(
+            f"base.path={model.config.name_or_path}: {type(model).__name__} keeps a state "
+            f"({', '.join(other) or 'a recurrence'}) that the torch sampler does not carry; take a "
+            "base whose layers all attend (docs/bases.md), or sample by vLLM",
+            key="base.path",
+        )
+
+
+@torch.inference_mode()
+def check_sampling(model: Any, bank: Bank) -> None:
+    """Has the bare base sample after two prompts of unlike length and score what it sampled.
+    Raises UserError: the learner's scores are not the sampler's."""
+    refuse_recurrent(model)
+    weight, vocabulary = next(model.parameters()), model.config.get_text_config().vocab_size
+    prompts = [[i % vocabulary for i in range(5, 5 + length)] for length in (3, 17)]
+    uniforms = torch.arange(1, 9).view(2, 4) / 9
+    groups = decode(
+        model, bank, prompts, [NO_ADAPTER] * 2, Sampling(4), frozenset(), uniforms, share=False
+    )
+    batch = collate([[TrainingSample(done, 1.0)] for (done,) in groups], weight.device)
+    off = float((token_log_probs(model, batch)[0] - batch.old_logprobs).abs().max())
+    if not off <= _TOLERANCE[weight.dtype]:
+        raise UserError(
+            f"base.path={model.config.name_or_path}: what {type(model).__name__} samples after "
+            f"prompts of unlike length it scores {off:.2g} nats off when it learns, so it would "
+            "train wrongly; take another base (docs/bases.md), or sample by vLLM",
+            key="base.path",
+        )
 
 
 def shares_prompts(model: Any, bank: Bank) -> bool:
@@ -99,6 +138,7 @@ class TorchRollout(Rollout):
     def make(
         cls, model: nn.Module, bank: Bank, stop_ids: frozenset[int], settings: EngineSettings
     ) -> TorchRollout:
+        check_sampling(model, bank)
         rows, tokens = settings.generate_rows, settings.generate_tokens
         return cls(model, bank, stop_ids, rows, tokens, settings.learner.share_prefix)
 

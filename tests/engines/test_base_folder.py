@@ -1,9 +1,11 @@
 """Bases by their names on the Hub: from Hugging Face's cache, and without a network."""
 
+import json
 import shutil
 
 import huggingface_hub
 import pytest
+from refusals import refuses
 from transformers import Qwen2Config
 
 from azr_population.bases.nano import nano_base_path
@@ -64,3 +66,30 @@ def test_a_context_that_is_stretched_counts_as_far_as_it_is_stretched(scaling, c
         config = Qwen2Config(max_position_embeddings=32_768, rope_scaling=scaling)
 
     assert context_of(Model) == context
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 123456\n"
+DAMAGE = {
+    "model.safetensors": ["", LFS],
+    "tokenizer.json": [None, LFS],
+    "tokenizer_config.json": ["{"],
+    "config.json": [
+        {"model_type": "qwen9"},
+        {"hidden_size": 96},
+        {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}},
+    ],
+}
+
+
+@pytest.mark.parametrize(("file", "damage"), [(f, d) for f, all in DAMAGE.items() for d in all])
+def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
+    shutil.copytree(nano_base_path(), tmp_path / "base")
+    place = tmp_path / "base" / file
+    if damage is None:
+        place.unlink()
+    elif isinstance(damage, dict):
+        place.write_text(json.dumps(json.loads(place.read_text()) | damage))
+    else:
+        place.write_text(damage)
+    with refuses("base.path"):
+        load_base(tmp_path / "base", "float32", "cpu")

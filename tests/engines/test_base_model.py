@@ -2,10 +2,17 @@
 
 import pytest
 import torch
+from refusals import refuses
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from azr_population.engines.base_model import _SAMPLE_BYTES, align, fingerprint, load_base
+from azr_population.engines.base_model import (
+    _SAMPLE_BYTES,
+    align,
+    fingerprint,
+    load_base,
+    stop_ids,
+)
 
 
 @pytest.fixture
@@ -66,3 +73,40 @@ def test_only_what_lies_at_an_odd_address_is_copied():
     assert addresses(module) == {0} and module.buffer.data_ptr() % 64 == 0
     assert module.aligned.data_ptr() == before
     assert module.tied is module.odd and torch.equal(module.odd, torch.arange(4.0, 24).view(4, 5))
+
+
+TURNS = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}<end_of_turn>\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "special", "ends"),
+    [
+        (TURNS, True, {1, 39}),
+        (TURNS, False, {1}),
+        (None, True, {1}),
+        (TURNS.replace("<end_of_turn>\n", ""), True, {1}),
+        (TURNS.replace("{{ m['role'] }}", "{{ raise_exception('no') }}"), True, {1}),
+    ],
+)
+def test_a_completion_ends_with_the_token_that_ends_a_turn(engine, model, template, special, ends):
+    tokenizer = engine.tokenizer
+    tokenizer.add_tokens(["<end_of_turn>"], special_tokens=special)
+    tokenizer.chat_template = template
+    assert stop_ids(model, tokenizer) == ends
+    assert stop_ids(model, tokenizer, chat=False) == {1}
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_a_tokenizer_with_tokens_beyond_the_embedding_is_refused(tmp_path, engine, model, special):
+    model.save_pretrained(tmp_path)
+    # One for padding comes from no text.
+    engine.tokenizer.add_tokens(["word"], special_tokens=special)
+    engine.tokenizer.save_pretrained(tmp_path)
+    if special:
+        load_base(tmp_path, "float32", "cpu")
+    else:
+        with refuses("base.path"):
+            load_base(tmp_path, "float32", "cpu")

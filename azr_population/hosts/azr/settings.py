@@ -94,6 +94,8 @@ def engine_settings(
         generate_tokens=settings.generate_tokens,
         vllm=vllm_options(config, device) if rollout == "vllm" else {},
         learner=learner_config(config, settings, rollout),
+        # Otherwise AZR puts a template in its place that adds nothing.
+        chat=not OmegaConf.select(config, "actor_rollout_ref.model.pretrained_tokenizer"),
         seed=settings.seed,
         threads=settings.threads,
     )

@@ -19,6 +19,7 @@ from azr_population.engines.base_folder import base_folder, context_of, loading,
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.text import TextEngine, encode
+from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError, first_line
 from azr_population.method.members import Roster
 from azr_population.runs.streams import Streams
@@ -57,6 +58,8 @@ def check_base(config: Config) -> tuple[Any, Any, str]:
     folder = base_folder(path, weights=False)
     with loading(path):
         model, tokenizer = meta_model(folder), load_tokenizer(folder)
+    if not engine_settings(config).rollout_class.own_weights:
+        refuse_recurrent(model)
     longest, context = longest_row(config, tokenizer), context_of(model)
     if context is not None and longest > context:
         raise UserError(
