@@ -1,34 +1,63 @@
-"""Text that is safe to show (`printable`) and to publish (`shareable`).
+"""Text that is safe to show (`printable`, `redact`) and to publish (`shareable`).
 
-`printable` escapes control characters for the terminal and pages. `shareable` removes paths, user
-names and secrets from cards, exports and pages.
+`printable` escapes control characters for the terminal and pages. `redact` hides secrets;
+`shareable` also removes paths and the names of this user and machine from cards, exports and pages.
 """
 
 import getpass
 import os
 import re
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 HIDDEN = "(hidden)"
 
-_WORDS = r"(?<![a-z])(?:api_?keys?|keys?|tokens?|secrets?|passw(?:or)?ds?|credentials?)"
-_SECRET_KEY = re.compile(rf"{_WORDS}$", re.I)
+_BEGINS = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
+"""Before a word of a name: `api_key`, `HF_TOKEN`, `accessToken`; not in `monkey`."""
+_WORDS = (
+    rf"(?:{_BEGINS}(?i:api[_-]?keys?|keys?|tokens?|secrets?|credentials?|auth|authorization|cookie"
+    r"|passphrase|pwd|pass|sig|signature)|(?i:passw(?:or)?ds?))"
+)
+_SECRET_KEY = re.compile(rf"{_WORDS}$")
 """Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`. A
 number is not a secret (`max_answer_tokens`)."""
+_PREFIXES = (
+    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{2,4}|xox[a-z]|xapp|npm|pypi|dckr_pat|dop_v1|shp[a-z]{2}"
+    "|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1|ATATT3x"
+    "|AGE-SECRET-KEY"
+)
 _SECRET = re.compile(
-    r"\b(?:hf|sk|pk|ghp|gho|ghs|ghu|glpat|xox[a-z]|github_pat|AKIA)[-_]?[A-Za-z0-9_\-]{16,}"
-    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
-    r"|(?<=://)[^\s/@]+:[^\s/@]+(?=@)"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}"
+    r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}|\bhvs\.[\w-]{16,}"
+    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bSG\.[\w-]{16,}\.[\w-]{16,}|\b\d{8,10}:[\w-]{35}\b"
+    r"|(?<=hooks\.slack\.com/services/)\S+|(?<=/api/webhooks/)\S+"
+    r"|(?<=://)(?:[^\s/@:]*:[^\s@\"']+|[^\s/@]+)(?=@)"
+    r"|(?<=[Bb]earer )[\w.~+/=-]{8,}|(?<=[Bb]asic )(?=\S*(?:[0-9=]|[a-z][A-Z]))[\w+/]{6,}=*"
+    r"|(?<=login )[0-9a-f]{40}\b",
+    re.DOTALL,
 )
-"""Tokens of common services, JSON web tokens, and passwords in URLs."""
+"""Tokens of common services, private keys, JSON web tokens, and users and passwords in URLs."""
+_VALUE = (
+    r"(?P<quote>\\*[\"'](?:(?<=')'(?=\w))?)(?:(?!(?P=quote)).)*(?P=quote)"
+    r"|[|>][+-]?\s*(?:\n|\\+n)(?:[ \t]+\S.*?(?:\n|\\+n|$))+"
+    r"|(?:(?i:bearer|basic|token) )?[^\s,;&\"'}\])]+"
+)
 _ASSIGNED = re.compile(
-    rf"((?<![\w.\-])[\w.\-]{{0,80}}?{_WORDS}\s{{0,9}}[=:]\s{{0,9}}|--[\w\-]{{0,80}}?{_WORDS}\s+)"
-    r"(?![\d.]+(?:[\s,;]|$))(\"[^\"]*\"|'[^']*'|[^\s,;]+)",
-    re.I,
+    rf"((?<![\w.\-])[\w.\-]{{0,80}}?{_WORDS}\\*[\"']{{0,2}}\s{{0,9}}[=:]\s{{0,9}}"
+    rf"|--[\w\-]{{0,80}}?{_WORDS}(?:\s+|\\*[\"']{{0,2}},\s*)"
+    r"|(?:\s-u|--user)\s+(?=\S+:)|\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+"
+    r"|(?i:cookie|authorization):[^\S\n]*(?=[^\n]))"
+    rf"(?![\d.]+(?:[\s,;]|$)|{re.escape(HIDDEN)})(?:{_VALUE})"
 )
-_PATH = re.compile(r"(?<![\w./:~<-])(?:~[\w.]*/|/|[A-Za-z]:\\)(?:[\w.@+\-]+[/\\])*[\w.@+\-]+")
+_NAME = r"[\w.@+\-]+"
+_PATH = re.compile(
+    rf"(?:file://[\w.-]*|(?<![\w./~<\\-]))(?:~[\w.]*/|/(?!/)|[A-Za-z]:[\\/]|\\\\)"
+    rf"(?:{_NAME}[/\\])*{_NAME}"
+)
+_HOME = re.compile(r"^(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\]+$", re.I)
 
 
 def printable(value: Any) -> str:
@@ -40,40 +69,64 @@ def printable(value: Any) -> str:
     )
 
 
-def shareable(value: Any, key: str = "") -> Any:
-    """`value` (text, or nested mappings and sequences) in a form that may be published.
+def redact(value: Any, key: str = "") -> Any:
+    """`value` (text, or nested mappings and sequences) with `HIDDEN` for the values of secret keys
+    and options, and for what looks like a token. `key` is the value's key, if any. Numbers,
+    booleans and None do not change."""
+    return _mapped(value, key, _without_secrets)
 
-    Values of secret keys and texts that look like a token are hidden, absolute paths are cut to
-    their last part, and this user's name and home are removed. `key` is the value's key, if any.
-    Numbers, booleans and None do not change.
-    """
+
+def shareable(value: Any, key: str = "") -> Any:
+    """As `redact`, in a form that may be published: absolute paths are cut to their last part, and
+    the names of this user and machine and the user's home are removed."""
+    return _mapped(value, key, _shareable_text)
+
+
+def _mapped(value: Any, key: str, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         secret = bool(_SECRET_KEY.search(key))
         return {
-            shareable(str(name)): shareable(item, key if secret else str(name))
+            _mapped(str(name), "", change): _mapped(item, key if secret else str(name), change)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [shareable(item, key) for item in value]
+        options = ["", *(item if isinstance(item, str) else "" for item in value)]
+        return [
+            _mapped(item, option if option.startswith("-") else key, change)
+            for option, item in zip(options, value, strict=False)
+        ]
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
         return value
-    return HIDDEN if value and _SECRET_KEY.search(key) else _shareable_text(value)
+    return HIDDEN if value and _SECRET_KEY.search(key) else change(value)
+
+
+def _without_secrets(text: str) -> str:
+    return _ASSIGNED.sub(rf"\1{HIDDEN}", _SECRET.sub(HIDDEN, text))
 
 
 def _shareable_text(text: str) -> str:
-    text = _SECRET.sub(HIDDEN, text)
-    text = _ASSIGNED.sub(rf"\1{HIDDEN}", text)
-    text = _PATH.sub(lambda match: PurePath(match[0].replace("\\", "/")).name, text)
-    return re.sub(rf"\b{re.escape(_user())}\b", "user", text) if len(_user()) > 3 else text
+    text = _PATH.sub(_last_part, _without_secrets(text))
+    for name, replacement in _own_names().items():
+        if len(name) > 3 and name != "localhost":
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", replacement, text)
+    return text
 
 
-def _user() -> str:
+def _last_part(match: re.Match[str]) -> str:
+    path = re.sub("^file://[^/]*", "", match[0])
+    return "~" if _HOME.search(path) else PurePath(path.replace("\\", "/")).name
+
+
+def _own_names() -> dict[str, str]:
+    """What this machine and this user are called, and what stands in the place of that."""
+    host = socket.gethostname()
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (OSError, KeyError):  # a user without an entry
-        return ""
+        user = ""
+    return {host: "host", host.partition(".")[0]: "host", user: "user"}
 
 
 def duration(seconds: float) -> str:

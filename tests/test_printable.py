@@ -1,31 +1,59 @@
 import getpass
+import json
+import socket
 from pathlib import Path
 
 import pytest
+import yaml
+from planted import ASSIGNED, CORE, KINDS, TOKENS, seen
 from refusals import refuses
 
 from azr_population import versions
-from azr_population.printable import HIDDEN, printable, shareable
+from azr_population.printable import HIDDEN, printable, redact, shareable
 
 
 def test_what_moves_the_cursor_or_turns_the_text_is_written_out():
     assert printable("a\x1b[2J\u202eb\r\n\tc\x9b") == "a\\x1b[2J\\u202eb\\r\n\tc\\x9b"
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "secret",
+    "carry",
+    [str, json.dumps, repr, lambda text: yaml.safe_dump({"a": [text]}), lambda text: f"({text})"],
+    ids=["text", "JSON", "Python", "YAML", "brackets"],
+)
+def test_secrets_are_hidden_in_text(kind, carry):
+    text = carry(KINDS[kind])
+    assert seen(text)
+    for hide in (redact, shareable):
+        shown = hide(text)
+        assert HIDDEN in shown and not seen(shown), shown
+
+
+def test_what_stands_around_a_secret_stays():
+    for secret in TOKENS.values():
+        shown = redact(f"base {secret} end")
+        assert shown.startswith("base ") and shown.endswith(" end")
+    assert redact(redact(ASSIGNED["JSON"])) == f'{{"api_key": {HIDDEN}, "a": 1}}'
+    command = ["train", "--token", CORE, "run.steps=4", f"a.token={CORE}", "--out", "x"]
+    shown = ["train", "--token", HIDDEN, "run.steps=4", f"a.token={HIDDEN}", "--out", "x"]
+    assert redact(command) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
     [
-        "hf_" + "aB3" * 10,
-        "sk-proj-" + "aB3" * 10,
-        "ghp_" + "aB3" * 12,
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
-        "https://me:pa55word@example.org/x",
+        "engine.generate_tokens=393216 max_answer_tokens: 128, tokens 12",
+        "monkey=1 tokenizer=chat keyboard: x",
+        "skip_this_long_function_name and npm_config_registry_name",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "https://example.org:8000/a/b?x=1#y",
+        "teacher_0 beats student_1 by 3/4; a basic rule; login here",
+        "def f(password):\n    return password[::-1]",
     ],
 )
-def test_what_looks_like_a_token_is_hidden(secret):
-    shown = shareable(f"base {secret} end")
-    assert HIDDEN in shown and shown.startswith("base ") and shown.endswith(" end")
-    assert "aB3aB3" not in shown and "pa55word" not in shown and "c2lnbmF0dXJl" not in shown
+def test_what_is_no_secret_stays(text):
+    assert redact(text) == text
 
 
 def test_values_of_secret_keys_are_hidden_and_of_others_are_not():
@@ -50,6 +78,12 @@ def test_paths_and_names_of_this_machine_are_left_out(monkeypatch):
         "run.dir=a and b, c"
     )
     assert shareable(Path("/models/coder")) == "coder"
+    for home in ("/home/alice", "/Users/alice", "C:\\Users\\alice"):
+        assert shareable(f"at {home}") == "at ~"
+    assert shareable("PATH=/usr/bin:/home/alice/bin file:///home/alice/a") == "PATH=bin:bin a"
+    assert shareable("\\\\server\\alice\\a b") == "a b"
+    monkeypatch.setattr(socket, "gethostname", lambda: "gpu17.lab.example")
+    assert shareable("on gpu17.lab.example and gpu17, gpu170") == "on host and host, gpu170"
     assert shareable("by somebody: 3/4, owner/base, https://example.org/a/b") == (
         "by user: 3/4, owner/base, https://example.org/a/b"
     )

@@ -136,14 +136,16 @@ def _page(run: RunDirectory) -> str:
 
 
 def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
-    """The environment of the run as text, without its command: a token may have been typed."""
+    """The environment of the run as text, without its command and the kernel's name, which may say
+    whose machine it is."""
 
     def plain(value: Any) -> str:
         if isinstance(value, Mapping):
             return ", ".join(f"{name} {version}" for name, version in value.items())
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    shown = shareable({key: value for key, value in environment.items() if key != "command"})
+    left_out = ("command", "platform")
+    shown = shareable({key: value for key, value in environment.items() if key not in left_out})
     return {key: plain(value) for key, value in shown.items()}
 
 

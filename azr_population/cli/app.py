@@ -15,7 +15,7 @@ from click.shell_completion import shell_complete
 
 from azr_population import __version__
 from azr_population.errors import UserError, did_you_mean
-from azr_population.printable import printable
+from azr_population.printable import printable, redact
 from azr_population.registry import EVERYTHING, trust
 
 NAME = "azr-population"
@@ -135,7 +135,7 @@ def _in_one_line(error: click.ClickException) -> str:
 
 
 def _mistake(message: str) -> int:
-    print(f"{NAME}: {printable(message[:LONGEST_LINE])}", file=sys.stderr)
+    print(f"{NAME}: {printable(redact(message)[:LONGEST_LINE])}", file=sys.stderr)
     return 2
 
 

@@ -89,6 +89,12 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
             raise UserError(
                 f"{text} has several values; a run has one, and a list has brackets", key=key
             )
+        if "${" in typed:
+            raise UserError(
+                f"{text} is not a value but something to look up, which would be stored and shown; "
+                "give the value itself",
+                key=key,
+            )
         value = parsed.value()
         names = sorted(path.stem for path in GROUPS.glob("*/*.yaml") if path.parent.name == key)
         if not (names and isinstance(value, str)):

@@ -27,6 +27,7 @@ from pydantic import (
 from typing_extensions import Self
 
 from azr_population.errors import UserError
+from azr_population.printable import HIDDEN, redact
 
 
 def _absolute(path: str) -> str:
@@ -70,7 +71,13 @@ class Section(BaseModel):
     @classmethod
     def checked(cls, values: Any, prefix: str = "") -> Self:
         """The section with these plain values. Raises UserError: for the first value that cannot be
-        taken, naming its key (`prefix` and the dotted name) and what is accepted."""
+        taken, naming its key (`prefix` and the dotted name) and what is accepted; or for a secret,
+        because a run stores its configuration."""
+        if HIDDEN in repr(redact(values)):
+            raise UserError(
+                f"{_secret_key(values, prefix)} has a secret, and a run's configuration is stored "
+                "and shown; leave it out and put it into the environment"
+            )
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -90,6 +97,14 @@ class Section(BaseModel):
             yield f"{prefix}{name}"
             if name in sections:
                 yield from sections[name].keys(f"{prefix}{name}.")
+
+
+def _secret_key(values: Any, prefix: str) -> str:
+    """The key of the first secret."""
+    if not isinstance(values, dict):
+        return prefix[:-1]
+    key, value = next(item for item in values.items() if HIDDEN in repr(redact(dict([item]))))
+    return _secret_key(value, f"{prefix}{redact(key)}.")
 
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:

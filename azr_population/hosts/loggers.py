@@ -14,6 +14,7 @@ from typing import Any
 from azr_population.config.schema import LoggerConfig
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
+from azr_population.printable import redact, shareable
 from azr_population.registry import Registry
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import number
@@ -66,7 +67,7 @@ class _Tracker:
         self._options: dict[str, Any] = {
             "project": settings.project,
             "group": self._population,  # so that seeds of an arm are one group
-            "config": config,
+            "config": shareable(config),
             "resume": "allow",
         }
         self._run = self._open(directory)
@@ -185,5 +186,5 @@ def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _failure(name: str, error: Exception) -> str:
-    kind, reason = type(error).__name__, first_line(error)
+    kind, reason = type(error).__name__, redact(first_line(error))
     return f"logger {name} failed ({kind}: {reason}); the run goes on without it"

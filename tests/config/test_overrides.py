@@ -36,10 +36,6 @@ def test_pluses_mean_nothing():
     assert load_config(["+population=2t2s"]).population.name == "2t2s"
 
 
-def test_a_value_may_name_another():
-    assert load_config(["run.dir=runs/seed_${seed}", "seed=4"]).run.dir == "runs/seed_4"
-
-
 @pytest.mark.parametrize(
     ("overrides", "name"),
     [

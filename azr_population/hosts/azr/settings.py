@@ -104,7 +104,7 @@ def engine_settings(
 def read_settings(node: Any) -> PopulationSettings:
     """The checked settings of a config's `population` node. Raises UserError: an unknown key, a
     value of the wrong type, or one that no run can work with."""
-    plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    plain = plain_values(node) if OmegaConf.is_config(node) else node
     settings = PopulationSettings.checked(plain, "population.")
     trust(settings)
     try:
@@ -116,6 +116,24 @@ def read_settings(node: Any) -> PopulationSettings:
         key = "population.evolution.fitness"
         raise UserError(f"{key}={VALIDATION} is for local runs only; leave it out", key=key)
     return settings
+
+
+def plain_values(node: Any) -> Any:
+    """A node of a configuration as plain data, to be stored and shown. References to other keys are
+    followed; what asks a resolver (`${oc.env:NAME}`) stays text, or it would tell the value."""
+    root, key = OmegaConf.to_container(node._get_root(), resolve=False), node._get_full_key(None)
+    told = OmegaConf.create(_unasked(root))
+    return OmegaConf.to_container(OmegaConf.select(told, key) if key else told, resolve=True)
+
+
+def _unasked(value: Any) -> Any:
+    """`value` with an escape before each `${` of a text in which a resolver is asked."""
+    if isinstance(value, dict):
+        return {key: _unasked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unasked(item) for item in value]
+    asks = isinstance(value, str) and re.search(r"\$\{[^{}]*:", value)
+    return re.sub(r"\\*\$\{", r"\\${", value) if asks else value
 
 
 def as_typed(message: str) -> str:

@@ -30,7 +30,12 @@ from azr_population.hosts.azr.batches import by_member, prompt_rows
 from azr_population.hosts.azr.checks import agent_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
-from azr_population.hosts.azr.settings import engine_settings, population_of, read_settings
+from azr_population.hosts.azr.settings import (
+    engine_settings,
+    plain_values,
+    population_of,
+    read_settings,
+)
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
@@ -38,6 +43,7 @@ from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
 from azr_population.pages.console.view import LinesView, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
+from azr_population.printable import redact
 from azr_population.registry import imported
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
@@ -301,5 +307,6 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
     # The base may lie on the workers' nodes alone.
     with suppress(UserError, OSError):
         record["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
-    directory.create(OmegaConf.to_yaml(config, resolve=True), record)
+    stored = OmegaConf.create(redact(plain_values(config)))
+    directory.create(OmegaConf.to_yaml(stored), record)
     return directory

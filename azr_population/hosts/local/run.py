@@ -40,6 +40,7 @@ from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.heartbeat import stop_requests
 from azr_population.pages.console.view import View, console_view, show_start, show_step
+from azr_population.printable import redact
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
@@ -147,7 +148,7 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
             record: dict[str, Any] = {
                 **environment(),
                 "threads": torch.get_num_threads(),
-                "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+                "command": redact([Path(sys.argv[0]).name, *sys.argv[1:]]),
                 "base": fingerprint(base_of(config.base)),
             }
             directory.create(to_yaml(config), record)

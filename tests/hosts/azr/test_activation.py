@@ -11,7 +11,7 @@ from refusals import refuses
 
 from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
-from azr_population.hosts.azr.settings import PopulationSettings, read_settings
+from azr_population.hosts.azr.settings import PopulationSettings, plain_values, read_settings
 
 pytestmark = pytest.mark.usefixtures("vllm_is_there")
 
@@ -208,3 +208,25 @@ def test_other_applications_and_other_commands_are_left_alone(host, tmp_path, ty
     typed("trainer.project_name=population")
     with pytest.raises(HydraException):
         composed(host, ["no.such=1"])
+
+
+def test_the_environment_is_neither_stored_nor_told(host, monkeypatch):
+    monkeypatch.setenv("PLANTED", "pl4nted")
+    asked = [
+        "+a=${oc.env:PLANTED}",
+        "+b=${a}",
+        "+c=\\${oc.env:PLANTED}",
+        "+d=${b}x${trainer.nnodes}",
+    ]
+    config = composed(
+        host, ["+population=1t1s", *(f"{k}='{v}'" for k, v in (x.split("=", 1) for x in asked))]
+    )
+    OmegaConf.set_struct(config, False)
+    del config.hydra
+    stored = plain_values(config)
+    assert "pl4nted" not in str(stored) and stored["b"] == "${oc.env:PLANTED}"
+    assert stored["d"] == "${oc.env:PLANTED}x1" and stored["trainer"]["nnodes"] == 1
+    config = composed(host, ["+population=1t1s", "population.student_lr='${oc.env:PLANTED}'"])
+    with refuses("population.student_lr"):
+        read_settings(config.population)
+    assert plain_values(config.population)["student_lr"] == "${oc.env:PLANTED}"

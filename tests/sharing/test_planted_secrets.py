@@ -1,0 +1,101 @@
+"""Made-up secrets of each kind, in all texts of a run; none is in what leaves it."""
+
+import getpass
+import json
+import socket
+import sys
+
+import pytest
+import yaml
+from planted import KINDS, seen
+
+from azr_population.analysis.report import write_report
+from azr_population.cli import main
+from azr_population.config.load import load_config
+from azr_population.config.schema import LoggerConfig
+from azr_population.errors import UserError
+from azr_population.hosts import loggers
+from azr_population.hosts.local import run as local_run
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.peft_folder import save_adapter
+
+LAYER = "model.layers.0.self_attn.q_proj"
+
+
+@pytest.fixture
+def planted(write_run, monkeypatch):
+    """A run with each secret, a user's path and this machine's name in its configuration,
+    environment, notes and births."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "gpu17.lab.example")
+    monkeypatch.setattr(getpass, "getuser", lambda: "somebody")
+    texts = {**KINDS, "path": "at /home/somebody/runs on gpu17 by somebody"}
+    config = {
+        "seed": 1,
+        "population": {"name": "4t4s", "teachers": 4},
+        "run": {"steps": 12},
+        "base": {"path": "owner/base"},
+        "notes": texts,
+        **texts,
+    }
+    directory = write_run()
+    folder = getattr(directory, "path", directory)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    environment = {"base": "/home/somebody/base", "platform": "Linux-gpu17.lab", **texts}
+    (folder / "environment.json").write_text(json.dumps(environment))
+    births = [json.loads(line) for line in (folder / "lineage.jsonl").read_text().splitlines()]
+    with (folder / "lineage.jsonl").open("a") as file:
+        for text in texts.values():
+            file.write(json.dumps({**births[0], "operator": text, "options": {text: 1}}) + "\n")
+    pair = Factors(*map(__import__("torch").ones, ((2, 4), (4, 2))))
+    for name in ("teacher_0", "teacher_1"):
+        member = Adapter(LoraSpec(2, 4.0, (LAYER,)), {LAYER: pair})
+        save_adapter(member, folder / "members" / name, "owner/base", texts)
+    return folder
+
+
+def clean(text):
+    names = [name for name in ("somebody", "gpu17", "/home/") if name in text]
+    return not seen(text) and not names
+
+
+def test_no_page_card_export_or_logger_has_them(planted, tmp_path, monkeypatch):
+    assert clean(write_report(planted).read_text())
+    for command, *more in (
+        ("push", "teacher_0"),
+        ("push", "teacher_0", "teacher_1"),
+        ("export", "--to", "jsonl"),
+    ):
+        out = tmp_path / "_".join((command, *more)).replace("/", "_")
+        arguments = [command, str(planted), *more, "--out", str(out)]
+        assert main(arguments) == 0, arguments
+        files = [path for path in out.rglob("*") if path.suffix in (".md", ".json", ".yaml")]
+        assert files and all(clean(path.read_text()) for path in files)
+    told = {}
+    monkeypatch.setattr(loggers._Tracker, "_open", lambda self, _: told.update(self._options))
+    monkeypatch.setattr(loggers._Tracker, "name", "tracker", raising=False)
+    loggers._Tracker(LoggerConfig(), loggers.RunDirectory(planted), 0)
+    assert told["config"]["seed"] == 1 and clean(json.dumps(told["config"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_configuration_with_a_secret_is_refused_and_not_printed(kind, capsys, monkeypatch):
+    value = KINDS[kind].replace("\\", "").replace("'", "").replace("\n", " ")
+    for key in ("logger.project", "nonsense"):
+        assert main(["train", "--config", f"{key}='{value}'"]) == 2
+        out, err = capsys.readouterr()
+        assert not seen(out) and not seen(err) and err.count("\n") == 1
+
+
+def test_what_the_environment_holds_is_not_looked_up(capsys, monkeypatch):
+    monkeypatch.setenv("PLANTED", "pl4nted")
+    for text in ("${oc.env:PLANTED}", "\\${oc.env:PLANTED}", "a${oc.env:PLANTED}", "${seed}"):
+        with pytest.raises(UserError) as refused:
+            load_config([f"logger.project='{text}'"])
+        assert refused.value.key == "logger.project" and "pl4nted" not in str(refused.value)
+
+
+def test_a_command_is_stored_without_its_secrets(small_run, monkeypatch, tmp_path):
+    typed = ["train", "--token", "abc", *KINDS.values()]
+    monkeypatch.setattr(sys, "argv", typed)
+    record = local_run.redact([*sys.argv])
+    assert not seen(json.dumps(record)) and record[2] == "(hidden)"
