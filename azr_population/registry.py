@@ -2,13 +2,12 @@
 
 A name with a dot is `module.function`. It is found in every process of a run, Ray's included, and
 in the folder in which the command was started. Importing it runs its code, and the name may come
-from somebody else's run directory. So nothing is imported before `trust` has been called: commands
-that train call it for the configuration that the user typed, and `--trust` for any.
+from somebody else's run directory. So nothing is imported before `trust` has been called: for the
+overrides that the user typed, and by `--trust` for any.
 """
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import os
 import re
@@ -16,7 +15,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
@@ -107,16 +105,12 @@ def options_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 _trusted: set[str] = set()
-_untrusted_folder: Path | None = None
 EVERYTHING = "*"
 
 
-def trust(typed: Any, outside: str | os.PathLike[str] | None = None) -> None:
+def trust(typed: Any) -> None:
     """Lets this process import the dotted names in `typed`: text, or a configuration as nested
-    models, mappings and sequences; `EVERYTHING` stands for all. With `outside` a module in
-    that folder is refused all the same."""
-    global _untrusted_folder
-    _untrusted_folder = None if outside is None else Path(outside).resolve()
+    models, mappings and sequences; `EVERYTHING` stands for all."""
     _trusted.update(_names(typed))
 
 
@@ -136,35 +130,20 @@ def _names(typed: Any) -> Iterator[str]:
         yield from _names(vars(typed))
 
 
-def _lies_in(module: str, folder: Path | None) -> bool:
-    """Whether the module would be found in this folder; found without being run."""
-    if folder is None or EVERYTHING in _trusted:
-        return False
-    spec = importlib.util.find_spec(module.partition(".")[0])
-    places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
-    return any(Path(place).resolve().is_relative_to(folder) for place in places if place)
-
-
 def imported(key: str, path: str) -> Any:
     """What is at `module.name`; `key` is the config's, for messages. Raises UserError: there is no
     such thing, or its module does not run."""
     module, _, name = path.rpartition(".")
     if not trusted(path):
         raise UserError(
-            f"{key}={path} is custom code, which is not run when a folder is read; use "
-            "azr-population --trust COMMAND if you trust it",
+            f"{key}={path} is custom code that you have not typed here, so it is not run; use "
+            f"azr-population --trust COMMAND if you trust it, or type {key}={path}",
             key=key,
         )
     # A console script has the folder of the script there, and not the one it was started in.
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
         importlib.invalidate_caches()
-    if _lies_in(module, _untrusted_folder):
-        raise UserError(
-            f"{key}={path} is in the run's folder {_untrusted_folder}, so it is not run; "
-            "use azr-population --trust COMMAND if you trust it",
-            key=key,
-        )
     try:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever a module of the user's raises when it is run

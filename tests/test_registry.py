@@ -12,7 +12,6 @@ from azr_population.registry import EVERYTHING, Registry, options_of, trust
 @pytest.fixture(autouse=True)
 def nothing_trusted(monkeypatch):
     monkeypatch.setattr(registry_module, "_trusted", set())
-    monkeypatch.setattr(registry_module, "_untrusted_folder", None)
 
 
 def test_names_are_found_listed_and_unique():
@@ -83,22 +82,6 @@ def test_only_what_the_user_typed_is_imported(tmp_path, monkeypatch):
     config.evolution.operators = {"full_gaussian+typed_by_nobody.blue": 1.0}
     trust(config)
     assert registry.find("typed_by_nobody.blue")() == 3
-
-
-def test_what_lies_in_the_runs_own_folder_is_not_imported(tmp_path, monkeypatch):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "brought_along.py").write_text("raise SystemExit('was run')\n")
-    (tmp_path / "linked_to_the_run.py").symlink_to(tmp_path / "run" / "brought_along.py")
-    (tmp_path / "lies_beside.py").write_text("def blue(): return 3\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path / "run")
-    registry = Registry("task.colour")
-    names = ["brought_along.blue", "linked_to_the_run.blue", "lies_beside.blue"]
-    trust(names, outside=tmp_path / "run")
-    for name in names[:2]:
-        with pytest.raises(UserError):
-            registry.find(name)
-    assert registry.find(names[2])() == 3
 
 
 def test_a_failing_function_of_ones_own_is_named(tmp_path, monkeypatch):

@@ -21,7 +21,6 @@ from azr_population.cli.app import (
     seed_option,
 )
 from azr_population.errors import UserError
-from azr_population.registry import trust
 
 # An eval of three times the usual tasks, at the first step and the last, each sampled once: so few
 # steps move its score by about as much as 60 tasks err.
@@ -100,7 +99,6 @@ def _start(
         return play(settings).exit_code
     from azr_population.hosts.local.check import check_config
 
-    trust(settings)
     check_config(settings)
     if show_config:
         from azr_population.config.explained import explained

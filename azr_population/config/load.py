@@ -16,6 +16,7 @@ from azr_population.config.effects import flat
 from azr_population.config.schema import Config, unknown_key
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
+from azr_population.registry import trust
 from azr_population.versions import refuse_older_format
 
 GROUPS = Path(__file__).parent
@@ -62,11 +63,12 @@ def to_yaml(config: Config) -> str:
 
 def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Choices of groups, such as `population=2t2s`, and fields as nested mappings. Leading pluses,
-    which AZR's command needs, are ignored.
+    which AZR's command needs, are ignored. Code that they name may be run: they were typed.
 
     Raises UserError: an override is not in the form KEY=VALUE, the schema lacks its key, a group
     has no such choice, or there are several values.
     """
+    trust(list(overrides))
     choices: list[str] = []
     fields: list[dict[str, Any]] = []
     keys = set(Config.keys())

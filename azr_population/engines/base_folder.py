@@ -63,7 +63,8 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
 @contextmanager
 def loading(path: str | Path, key: str = "base.path") -> Iterator[None]:
     """Inside, what transformers raises about a base's files becomes a `UserError` that names
-    `key`."""
+    `key`. Pass `trust_remote_code=False`, or transformers asks on standard input whether to run the
+    code in the folder."""
     try:
         yield
     except Exception as error:
@@ -82,7 +83,7 @@ def meta_model(folder: Path) -> Any:
 
     description = read_config(folder)
     with torch.device("meta"):
-        model: nn.Module = AutoModelForCausalLM.from_config(description)
+        model: nn.Module = AutoModelForCausalLM.from_config(description, trust_remote_code=False)
     return model
 
 
@@ -103,7 +104,7 @@ def read_config(folder: Path) -> Any:
     for a part of it."""
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     for name, value in rope_overrides(config, folder).items():
         setattr(config, name, value)
     return config

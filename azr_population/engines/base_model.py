@@ -81,6 +81,7 @@ def load_base(
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
             config=read_config(folder),
+            trust_remote_code=False,
             **{argument: getattr(torch, dtype)},
             **(_nf4(dtype, device) if quantization else {}),
         )
@@ -200,7 +201,7 @@ def load_tokenizer(folder: Path) -> Any:
         # transformers 4 calls them so, and wants a dict under the name that 5 gives them.
         more = {"additional_special_tokens": extra, "extra_special_tokens": {}}
     kind = transformers.PreTrainedTokenizerFast if general else transformers.AutoTokenizer
-    return kind.from_pretrained(folder, **more)
+    return kind.from_pretrained(folder, trust_remote_code=False, **more)
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from azr_population.engines.assembly import EngineSettings
 
 _SHARED_MEMORY = Path("/dev/shm")
+_NUMBERS = count()
+"""Of requests: vLLM takes no name twice, also after a call that was abandoned."""
 
 
 class VllmRollout(Rollout):
@@ -75,7 +78,7 @@ class VllmRollout(Rollout):
             **versions.engine_arguments(on_gpu),
             # vLLM reads the base by itself, with the installed transformers.
             "hf_overrides": rope_overrides(
-                AutoConfig.from_pretrained(self._base), Path(self._base)
+                AutoConfig.from_pretrained(self._base, trust_remote_code=False), Path(self._base)
             ),
             **settings.vllm,
         }
@@ -100,7 +103,7 @@ class VllmRollout(Rollout):
         vLLM's engine before V1 gives log-probabilities after temperature and top-p.
         Raises UserError: a prompt leaves no room for an answer."""
         prompts, slots = batch.prompts, batch.slots
-        longest = max(len(prompt) for prompt in prompts)
+        longest = max((len(prompt) for prompt in prompts), default=0)
         if self.longest and longest >= self.longest:
             raise UserError(
                 f"a prompt of {longest} tokens leaves no room in vLLM's max_model_len of "
@@ -110,25 +113,39 @@ class VllmRollout(Rollout):
             self.llm.reset_prefix_cache()
             self._stale_prefixes = False
         engine, limits = self.llm.llm_engine, sampling.limits(len(prompts))
-        for row, number in enumerate(batch.numbers):
-            parameters = versions.sampling_params(
-                n=sampling.n,
-                temperature=sampling.temperature,
-                top_p=sampling.top_p if sampling.temperature else 1.0,
-                max_tokens=limits[row],
-                stop_token_ids=self._stop_ids,
-                # A row's samples count on from its seed.
-                seed=(seed + number * sampling.n) % 2**62,
-            )
-            request, adapter = {"prompt_token_ids": list(prompts[row])}, self._requests[slots[row]]
-            engine.add_request(str(row), request, parameters, lora_request=adapter)
-        while engine.has_unfinished_requests():
-            ended = {int(out.request_id): out.outputs for out in engine.step() if out.finished}
-            if ended:
-                yield [
-                    (row, [self._completion(slots[row], prompts[row], each) for each in samples])
-                    for row, samples in ended.items()
-                ]
+        if engine.has_unfinished_requests():
+            raise RuntimeError("vLLM takes one call after another; read or close the last one")
+        rows: dict[str, int] = {}
+        try:
+            for row, number in enumerate(batch.numbers):
+                parameters = versions.sampling_params(
+                    n=sampling.n,
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p if sampling.temperature else 1.0,
+                    max_tokens=limits[row],
+                    stop_token_ids=self._stop_ids,
+                    # A row's samples count on from its seed.
+                    seed=(seed + number * sampling.n) % 2**62,
+                )
+                prompt, adapter = {"prompt_token_ids": list(prompts[row])}, slots[row]
+                name = f"request_{next(_NUMBERS)}"
+                engine.add_request(name, prompt, parameters, lora_request=self._requests[adapter])
+                rows[name] = row
+            while rows and engine.has_unfinished_requests():
+                done = (out for out in engine.step() if out.finished)
+                ended = {rows.pop(out.request_id): out.outputs for out in done}
+                if ended:
+                    yield [
+                        (
+                            row,
+                            [self._completion(slots[row], prompts[row], each) for each in samples],
+                        )
+                        for row, samples in ended.items()
+                    ]
+        finally:
+            # Nobody reads them any more, and the engine would go on with them in the next call.
+            if rows:
+                engine.abort_request(list(rows))
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from refusals import refuses
 
+from azr_population import registry
 from azr_population.config.explained import PAGE, explained
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.config.schema import Config
@@ -132,3 +133,17 @@ def test_paths_are_stored_from_the_root_and_names_on_the_hub_are_not(tmp_path):
     assert config.base.path == f"{here}/base" and config.task.seed_file == f"{here}/seeds.jsonl"
     assert config.population.init_from.student == [f"{here}/founder", "org/adapter"]
     assert load_config(["base=hf", "base.path=org/model"]).base.path == "org/model"
+
+
+def test_only_what_was_typed_may_be_run(tmp_path, monkeypatch):
+    """Not what a folder or a file of somebody else's names."""
+    monkeypatch.setattr(registry, "_trusted", set())
+    (tmp_path / "config.yaml").write_text(
+        to_yaml(Config()).replace("teacher_reward: learnability", "teacher_reward: own.reward")
+    )
+    stored = config_from_file(tmp_path / "config.yaml")
+    with refuses("--trust"):
+        check_config(stored)
+    assert not registry.trusted("own.reward")
+    config_from_file(tmp_path / "config.yaml", ["population.teacher_reward=own.reward"])
+    assert registry.trusted("own.reward")

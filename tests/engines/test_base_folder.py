@@ -93,3 +93,19 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
         place.write_text(damage)
     with refuses("base.path"):
         load_base(tmp_path / "base", "float32", "cpu")
+
+
+@pytest.mark.parametrize("part", ["AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"])
+def test_code_in_the_folder_of_a_base_is_not_run_and_not_asked_for(tmp_path, monkeypatch, part):
+    shutil.copytree(nano_base_path(), folder := tmp_path / "base")
+    file = folder / ("tokenizer_config.json" if part == "AutoTokenizer" else "config.json")
+    kind = json.loads(file.read_text())
+    names = {"AutoTokenizer": ["own.Own", None]}
+    kind |= {"auto_map": {part: names.get(part, "own.Own")}, "model_type": "own_kind"}
+    kind |= {"tokenizer_class": "Own"} if part == "AutoTokenizer" else {}
+    file.write_text(json.dumps(kind))
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\n")
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asks"))
+    with refuses("base.path"):
+        load_base(folder, "float32", "cpu")
+    assert not (tmp_path / "was_run").exists()

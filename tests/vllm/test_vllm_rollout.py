@@ -3,7 +3,7 @@
 import pytest
 from refusals import refuses
 
-from azr_population.engines.engine import NO_ADAPTER, Sampling
+from azr_population.engines.engine import NO_ADAPTER, PromptBatch, Sampling
 from azr_population.engines.torch_rollout import TorchRollout
 
 pytestmark = pytest.mark.slow
@@ -59,3 +59,20 @@ def test_a_row_draws_the_same_tokens_in_every_batch(pair):
 def test_a_prompt_that_leaves_no_room_is_refused(pair):
     with refuses("600"):
         pair.rollout.generate([[20] * 600], [0], Sampling(4), 1)
+
+
+def test_an_abandoned_call_leaves_nothing_to_the_next(pair):
+    batch = PromptBatch(PROMPTS, SLOTS, range(6))
+    limits = (1, 40, 40, 40, 40, 40)
+
+    def whole():
+        ended = pair.rollout.stream(batch, Sampling(limits), 5)
+        return {row: group[0].token_ids for part in ended for row, group in part}
+
+    expected = whole()
+    stream = pair.rollout.stream(batch, Sampling(limits), 5)
+    assert next(stream)[0][0] == 0
+    stream.close()
+    assert not pair.rollout.llm.llm_engine.has_unfinished_requests()
+    assert whole() == expected and sorted(expected) == list(range(6))
+    assert list(pair.rollout.stream(PromptBatch([], [], []), Sampling(4), 5)) == []

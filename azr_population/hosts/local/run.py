@@ -41,7 +41,6 @@ from azr_population.method.step import SelfPlay
 from azr_population.pages.console.heartbeat import stop_requests
 from azr_population.pages.console.view import View, console_view, show_start, show_step
 from azr_population.printable import redact
-from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
 from azr_population.runs.directory import member_folders, next_folder
@@ -86,7 +85,6 @@ def train(config: Config, view: View | None = None) -> Run:
     """Plays the run that `config` describes; `view` shows it, by default as the command line does.
     Returns the run, with the exit code that the command line ends with. Raises UserError: anything
     about the configuration or the folder that the user can mend."""
-    trust(config)
     fill_in(config.task)
     check_config(config)
     config.run.dir = config.run.dir or str(next_folder(config.population.name, reserve=True))
@@ -115,7 +113,6 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             "new run in another run.dir",
             key=key,
         )
-    trust(config, outside=directory.path)
     if bool(config.eval.every) != bool(stored.eval.every):
         raise UserError(
             f"eval.every={config.eval.every} differs from the run's own {stored.eval.every}: a run "
