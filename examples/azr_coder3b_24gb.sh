@@ -3,7 +3,7 @@
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_coder3b_24gb.sh [more overrides]
 #   ... population.dry_run=true population.gpu=4090    # memory and counts, without a GPU
 # The learner and vLLM take turns on the GPU (population.offload), so the host needs 25 GB of memory. A
-# step has an eighth of the rows of AZR's script. docs/azr.md, Memory, has the estimates; nobody has run it.
+# step has an eighth of the rows of AZR's script. docs/azr_inside.md, Memory, has the estimates; nobody has run it.
 set -euo pipefail
 cd "${AZR_HOME:?name your AZR checkout}"
 bash scripts/selfplay/coder3b.sh \

@@ -74,7 +74,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     generate_batch_size: int = Field(default=256, ge=1, json_schema_extra=PERFORMANCE)
     """Most rows decoded in one batch on each worker."""
     generate_tokens: int = Field(default=393_216, ge=1, json_schema_extra=PERFORMANCE)
-    """Most tokens that a batch's KV cache can grow to on each worker (docs/azr.md, Memory)."""
+    """Most tokens that a batch's KV cache can grow to on each worker (docs/azr_inside.md)."""
     micro_batch_tokens: int = Field(default=8192, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward on each worker."""
     lora: LoraConfig = Field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))

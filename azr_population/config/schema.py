@@ -344,7 +344,7 @@ class BaseConfig(Section):
     """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
     prompt_format: str = "nano"
     """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
-    bases warmed up by `azr-population base`)."""
+    bases warmed up by `tools/bases/warm_up.py`)."""
     dtype: Dtype = "float32"
     quantization: Quantization | None = None
     """`nf4`: the base's linear layers in 4 bits (QLoRA, by bitsandbytes), about a quarter of

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from azr_population.engines.assembly import EngineSettings
 
 ROWS, TOKENS = 512, 393_216
-"""Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""
+"""Most rows of a batch, and most tokens of its KV cache (docs/azr_inside.md, Memory)."""
 
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""

@@ -3,7 +3,8 @@
 Each verb is in the module it is imported from; the host's callbacks (`callbacks.py`) measure in
 between.
 
-Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order (docs/azr.md).
+Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order
+(docs/azr_inside.md).
 """
 
 from __future__ import annotations

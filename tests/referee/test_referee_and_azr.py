@@ -1,4 +1,4 @@
-"""The table of docs/azr.md: where the referee's verdicts differ from AZR's, and where not."""
+"""The table of docs/azr_inside.md: where the referee's verdicts differ from AZR's, and where not."""
 
 # ruff: noqa: E501
 
@@ -109,7 +109,7 @@ def test_the_referee_says():
 
 
 def test_each_difference_is_in_the_table():
-    page = (Path(__file__).parents[2] / "docs" / "azr.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "azr_inside.md").read_text()
     table = page.partition("## Where verdicts differ")[2].partition("\n## ")[0]
     for name, case in CASES.items():
         assert (f"| {name} |" in table) == (case.ours != case.azr), name

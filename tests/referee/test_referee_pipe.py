@@ -107,8 +107,8 @@ def test_a_partner_may_wait_for_each_verdict():
     process = subprocess.Popen(
         [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    for line in (re.search(r'^ +(\{"id": 1.*)', readme, re.MULTILINE)[1], json.dumps(GOOD)):
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    for line in (re.search(r'^ +(\{"id": 1.*)', page, re.MULTILINE)[1], json.dumps(GOOD)):
         process.stdin.write(line + "\n")
         process.stdin.flush()
         verdict = json.loads(process.stdout.readline())

@@ -120,7 +120,7 @@ class ChatFormat(Format):
 
 
 class ShortFormat(ChatFormat):
-    """Prompts of a sentence, for a base that was warmed up on them (`azr-population base`), so that
+    """Prompts of a sentence, for a base that was warmed up on them (`tools/bases`), so that
     neither rules nor examples have to be read again; references are not shown. A solver reads the
     program first and what is asked last, so that questions about one program share most of their
     prompts."""

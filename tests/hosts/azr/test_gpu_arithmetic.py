@@ -1,4 +1,4 @@
-"""What shows of the path on GPUs without one: a bfloat16 base, and the memory in docs/azr.md."""
+"""What shows of the path on GPUs without one: a bfloat16 base, and docs/azr_inside.md, Memory."""
 
 import copy
 from dataclasses import replace
