@@ -97,17 +97,16 @@ def _start(
         from azr_population.hosts.local.run import train as play
 
         return play(settings).exit_code
-    from azr_population.hosts.local.check import check_config
+    from azr_population.hosts.local.plan import lines, resolve, with_layout
 
-    check_config(settings)
+    plan = resolve(settings)
     if show_config:
         from azr_population.config.explained import explained
 
         print(explained(settings), end="")
     else:
-        from azr_population.hosts.local.check import plan
-
-        print(*plan(settings), "nothing was started; leave out --dry-run to play", sep="\n")
+        planned = lines(with_layout(plan))
+        print(*planned, "nothing was started; leave out --dry-run to play", sep="\n")
     return 0
 
 

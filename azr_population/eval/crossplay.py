@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from azr_population.analysis import charts, html
 from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
 from azr_population.errors import UserError
-from azr_population.eval.stored import StoredMember, stored_config, stored_members, tools_for
+from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import HeldOutEval
-from azr_population.method.phases import draw_tasks
+from azr_population.method.matchmaking import Match
+from azr_population.method.phases import propose_and_judge
 from azr_population.pages.console.heartbeat import say
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
@@ -36,14 +37,15 @@ class CrossPlay:
     teachers: tuple[StoredMember, ...]
     students: tuple[StoredMember, ...]
     rates: tuple[Matrix, ...]
-    """For each teacher the solve rate of each student at its n valid tasks, float64 [S, n]."""
+    """For each teacher the solve rate of each student at its n valid tasks, float64 [S, n];
+    NaN at one that could not be judged."""
     proposed: int
     """Proposals of each teacher, valid or not."""
 
     @cached_property
     def matrix(self) -> Matrix:
         """Mean solve rates, float64 [T, S]; NaN for a teacher without a valid task."""
-        return self._by_teacher(lambda rates: rates.mean(axis=1))
+        return self._by_teacher(lambda rates: np.nanmean(rates, axis=1))
 
     def slopes(self) -> dict[str, dict[str, float]]:
         """For each run the change per 100 steps of its students' solve rate on the tasks of its
@@ -58,7 +60,7 @@ class CrossPlay:
         chance = np.random.default_rng(0)
 
         def redraw(rates: Matrix) -> Matrix:
-            return rates[:, chance.integers(0, len(rates.T), len(rates.T))].mean(axis=1)
+            return np.nanmean(rates[:, chance.integers(0, len(rates.T), len(rates.T))], axis=1)
 
         resampled = [self._slopes(self._by_teacher(redraw)) for _ in range(_DRAWS)]
         text = [
@@ -118,10 +120,10 @@ def play(
     Raises UserError: a run is missing, has no snapshots, or another base or format than the first.
     """
     runs = [RunDirectory(path) for path in paths]
-    configs = [stored_config(run, []) for run in runs]
+    plans = [stored_plan(run) for run in runs]
     played_on = [
-        (run.environment().get("base"), config.task.domain, config.base.prompt_format)
-        for run, config in zip(runs, configs, strict=True)
+        (run.environment().get("base"), plan.config.task.domain, plan.config.base.prompt_format)
+        for run, plan in zip(runs, plans, strict=True)
     ]
     for run, other in zip(runs, played_on, strict=True):
         if other != played_on[0]:
@@ -133,13 +135,16 @@ def play(
     teachers = [stored for stored in members if stored.proposes]
     students = [stored for stored in members if stored.solves]
     streams = Streams(seed)
-    with tools_for(configs[0], runs[0]) as tools:
+    with tools_for(plans[0], runs[0]) as tools:
         proposed = []
+        types = plans[0].types
         for n, stored in enumerate(teachers, 1):
             say(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
-            stored.load(tools.engine)
+            proposer = stored.load(tools.engine)
             drawn = streams.integer(f"crossplay {stored.label}", stored.step)
-            proposed.append(draw_tasks(tools, configs[0].task, tasks, 0, drawn))
+            wanted = [(Match(proposer, proposer), types[i % len(types)]) for i in range(tasks)]
+            rows = propose_and_judge(tools, wanted, plans[0].config.task, drawn)
+            proposed.append([row.task for row in rows if row.task is not None])
         asked = [task for batch in proposed for task in batch]
         asked_eval = HeldOutEval(asked, attempts, seed)
         rates: list[Matrix] = []
@@ -147,7 +152,8 @@ def play(
             say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(student.load(tools.engine), name=student.label)
-            rates.append(np.array(asked_eval.solve_rates(tools, member, seed, student.step)))
+            solved = asked_eval.solve_rates(tools, member, seed, student.step)
+            rates.append(np.array(solved, dtype=np.float64))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = np.split(np.stack(rates), ends, axis=1)
     return CrossPlay(tuple(teachers), tuple(students), tuple(by_teacher), tasks)

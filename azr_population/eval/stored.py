@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.config.load import config_from_file
-from azr_population.config.schema import Config
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.hosts.local.check import check_playing
-from azr_population.hosts.local.run_engine import base_of, open_engine
+from azr_population.hosts.local.plan import resolve_stored
+from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext
+from azr_population.method.run_plan import RunPlan
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders, steps
 from azr_population.runs.records import last_step, lines_of, metrics_of_members, role_of
@@ -89,18 +89,17 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
 
 
 @contextmanager
-def tools_for(config: Config, run: RunDirectory) -> Iterator[StepContext]:
+def tools_for(plan: RunPlan, run: RunDirectory) -> Iterator[StepContext]:
     """Domain, format, referee, and an engine with one slot, the bare base in it, on the base that
     the run was played on. Raises UserError: that base is not there, or is another one."""
-    run.check_base(fingerprint(base_of(config.base)))
-    config.population.teachers = config.population.students = 0
-    with StepContext.open(config, open_engine(config)) as context:
+    run.check_base(fingerprint(plan.engine.base))
+    with StepContext.open(plan, open_engine(plan)) as context:
         yield context
 
 
-def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:
-    """The run's configuration with some of its values replaced; raises UserError."""
+def stored_plan(run: RunDirectory, overrides: Sequence[str] = ()) -> RunPlan:
+    """The run's plan with some of its values replaced, and one member; raises UserError."""
     run.refuse_results_only()
     config = config_from_file(run.config_file, overrides)
-    check_playing(config)
-    return config
+    alone = config.population.model_copy(update={"teachers": 0, "students": 0})
+    return resolve_stored(config.model_copy(update={"population": alone}))

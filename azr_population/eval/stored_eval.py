@@ -16,7 +16,7 @@ from azr_population.analysis.statistics import (
     interval_text,
     or_none,
 )
-from azr_population.eval.stored import StoredMember, stored_config, stored_members, tools_for
+from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import Scores, held_out_eval
 from azr_population.method.members import Member, Role
@@ -37,10 +37,11 @@ def evaluate_stored(
     Raises UserError: there is no such run, or it has no members or another base.
     """
     folder = RunDirectory(path)
-    config = stored_config(folder, overrides)
+    plan = stored_plan(folder, overrides)
+    config = plan.config
     members = [member for member in stored_members(folder, every) if member.solves]
-    held_out = held_out_eval(config.eval, config.task)
-    with tools_for(config, folder) as tools:
+    held_out = held_out_eval(plan.domain, config)
+    with tools_for(plan, folder) as tools:
 
         def evaluate(member: Member, step: int) -> Scores:
             say(f"eval: {member.name} at step {step}, {len(held_out.tasks)} tasks")
@@ -63,9 +64,10 @@ def evaluate_stored(
 def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> dict[str, Any]:
     """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
     with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
-    mean, gain = interval(scores["greedy"]), NOTHING
+    solved, gain = _judged(scores), NOTHING
+    mean = interval(solved)
     if base:
-        gain = compare(scores["greedy"], base["greedy"], paired=True)
+        gain = compare(solved, _judged(base), paired=True)
     recorded = stored.metrics if stored else {}
     return {
         "step": stored.step if stored else None,
@@ -74,9 +76,14 @@ def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> di
         **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
         "mu": recorded.get("mu"),
         "sigma": recorded.get("sigma"),
-        "scores": [round(score, 6) for score in scores["greedy"]],
-        "temperature_1": [round(score, 6) for score in scores["t1"]],
+        "scores": [x if x is None else round(x, 6) for x in scores["greedy"]],
+        "temperature_1": [x if x is None else round(x, 6) for x in scores["t1"]],
     }
+
+
+def _judged(scores: Scores) -> dict[str, float]:
+    """Greedy scores by task, without tasks that could not be judged."""
+    return {str(n): score for n, score in enumerate(scores["greedy"]) if score is not None}
 
 
 def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:

@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.config.schema import EvalConfig, EvolutionConfig, TaskConfig
-from azr_population.domains.format import read_answer
-from azr_population.domains.known import find_domain
+from azr_population.config.schema import Config
+from azr_population.domains.domain import Domain
 from azr_population.domains.task import Task
-from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.method.members import Member
-from azr_population.method.phases import StepContext
+from azr_population.method.phases import StepContext, solve_and_grade
 from azr_population.method.replacement import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
@@ -38,9 +36,10 @@ LOW_TEMPERATURE = 0.4
 PASS_AT = 8
 """The k of pass@k; fewer if there are fewer samples."""
 
-Scores = dict[str, list[float]]
+Scores = dict[str, list[float | None]]
 """One member's score in [0, 1] at each task, in the eval's order, by decoding: `greedy`, `t0.4`,
-`t1` (a probability or a share of samples), and `pass@<k>` (at temperature 1, unbiased)."""
+`t1` (a probability or a share of samples), and `pass@<k>` (at temperature 1, unbiased). None: the
+task could not be judged (see `solve_and_grade`), and counts for nobody."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,7 @@ class EvalResult:
         (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
         greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
+        by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
         values: dict[str, float | None] = {
             name: mean(mean(scores[name]) for scores in self.scores) for name in self.scores[0]
         }
@@ -75,7 +75,9 @@ class EvalResult:
                 abs(first - second)
                 for pair in combinations([scores["t1"] for scores in self.scores], 2)
                 for first, second in zip(*pair, strict=True)
+                if first is not None and second is not None
             ),
+            "unjudged": float(sum(None in scores for scores in by_task)) or None,
             "rating_corr": _correlation([member.rating.mu for member in self.members], greedy),
         }
         if skill := reliability([scores["greedy"] for scores in self.scores]):
@@ -100,7 +102,10 @@ class EvalResult:
                 "member": member.name,
                 "generation": member.generation,
                 "samples": self.samples,
-                **{name: [round(score, 6) for score in of_tasks] for name, of_tasks in by.items()},
+                **{
+                    name: [None if score is None else round(score, 6) for score in of_tasks]
+                    for name, of_tasks in by.items()
+                },
             }
             for member, by in zip(self.members, self.scores, strict=True)
         ]
@@ -143,7 +148,9 @@ class HeldOutEval:
                     ),
                     "t1": t1,
                     f"pass@{k}": [
-                        pass_at(k, samples, round(rate * samples))
+                        None
+                        if rate is None
+                        else pass_at(k, samples, round(rate * samples))
                         if answer is None
                         else 1 - (1 - rate) ** k
                         for answer, rate in zip(gold, t1, strict=True)
@@ -152,13 +159,13 @@ class HeldOutEval:
             )
         return EvalResult(self, members, scores, samples)
 
-    def greedy(self, context: StepContext, member: Member) -> list[float]:
+    def greedy(self, context: StepContext, member: Member) -> list[float | None]:
         """One member's greedy score at each task."""
         return solved_shares(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
         self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
-    ) -> list[float]:
+    ) -> list[float | None]:
         """One member's score at each task at temperature 1."""
         gold = [(task, context.format.gold_answer(task)) for task in self.tasks]
         exact = [
@@ -189,19 +196,10 @@ def solved_shares(
     temperature: float,
     samples: int,
     seed: int,
-) -> list[float]:
-    """The share of samples that solved each task."""
-    format = context.format
-    limits = tuple(format.max_new_tokens(task.type, "solve") for task in tasks)
-    prompts = [format.solve_prompt(task) for task in tasks]
-    sampling = Sampling(limits, temperature, n=samples)
-    completions = context.engine.generate(prompts, [slot] * len(tasks), sampling, seed)
-    answered = []
-    for task, group in zip(tasks, completions, strict=True):
-        answers = [read_answer(format, task.type, completion) for completion in group]
-        answered.append((task, [answer for answer in answers if answer is not None]))
-    verdicts = context.domain.grade(answered, context.referee)
-    return [sum(verdict.solved for verdict in attempts) / samples for attempts in verdicts]
+) -> list[float | None]:
+    """The share of samples that solved each task; None for a task that could not be judged."""
+    rows = solve_and_grade(context, tasks, slot, seed, samples, temperature)
+    return [mean(attempt.solved for attempt in row.attempts) for row in rows]
 
 
 def pass_at(k: int, n: int, right: int) -> float:
@@ -215,17 +213,16 @@ def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
     return [task for held_out in evals if held_out for task in held_out.tasks]
 
 
-def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
+def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
     """The eval of a run's `eval` group, with the task types of the run."""
-    domain = find_domain(tasks.domain)
-    types = domain.wanted(tasks.types)
-    strata = domain.strata(config.tasks_per_type) * len(types)
-    held_out = domain.eval_tasks(config.tasks_per_type, config.seed, types)
-    return HeldOutEval(held_out, config.samples, config.seed, strata)
+    evals, types = config.eval, domain.wanted(config.task.types)
+    strata = domain.strata(evals.tasks_per_type) * len(types)
+    held_out = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
+    return HeldOutEval(held_out, evals.samples, evals.seed, strata)
 
 
 def validation_eval(
-    evolution: EvolutionConfig, tasks: TaskConfig, reported: HeldOutEval | None
+    domain: Domain, config: Config, reported: HeldOutEval | None
 ) -> HeldOutEval | None:
     """The eval for `evolution.fitness=validation_eval`, without the tasks of the reported one; None
     for any other fitness.
@@ -234,10 +231,11 @@ def validation_eval(
     those of a reported eval of 600 tasks, 5 of 100 tasks of the tail were left, and the fitness
     measured little else than the core, which training does not change.
     """
+    evolution, types = config.evolution, domain.wanted(config.task.types)
     if evolution.fitness != VALIDATION:
         return None
-    domain, seed = find_domain(tasks.domain), evolution.validation_seed
-    drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
+    seed = evolution.validation_seed
+    drawn = domain.eval_tasks(evolution.validation_tasks, seed, types)
     others = set(tasks_of(reported))
     if left := [task for task in drawn if task not in others]:
         return HeldOutEval(left, 1, seed)
@@ -255,7 +253,7 @@ def _correlation(first: Sequence[float], second: Sequence[float]) -> float | Non
     return correlation(first, second)
 
 
-def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float, float] | None:
     """(reliability, standard deviation of skill) from the members' scores [members][tasks]: the
     share of the variance of their means that is skill, and skill in the unit of the scores. Both
     are negative if the members differ less than noise alone would make them. None if unknown: fewer
@@ -268,6 +266,7 @@ def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None
     if len({len(member) for member in scores}) != 1:
         return None
     table = np.array(scores, dtype=float)
+    table = table[:, ~np.isnan(table).any(axis=0)]  # tasks that could not be judged
     if min(table.shape) < 2:
         return None
     (members, tasks), means = table.shape, table.mean(axis=1)

@@ -1,5 +1,5 @@
-"""The phases of a step from proposing to grading. They fill in `Proposal`s and change nothing
-else."""
+"""The phases of a step from proposing to grading, which fill in `Proposal`s and change nothing
+else; and the same outside a step, for evals. Whatever a model writes is read and judged here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from azr_population.config.schema import Config, EngineConfig, TaskConfig
+from azr_population.config.schema import EngineConfig, TaskConfig
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Verdict
 from azr_population.domains.format import Format, read_answer, read_proposal
-from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.engines.engine import Sampling
+from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.method.matchmaking import split_evenly
+from azr_population.method.matchmaking import Match, split_evenly
+from azr_population.method.members import Member, Role
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.run_plan import RunPlan
 from azr_population.referee import Referee, RefereeSettings
 
 
@@ -35,56 +36,100 @@ class StepContext:
     @classmethod
     @contextmanager
     def open(
-        cls, config: Config, engine: AbstractContextManager[TextEngine]
+        cls, plan: RunPlan, engine: AbstractContextManager[TextEngine]
     ) -> Iterator[StepContext]:
         """That of a run, with its sandbox and its `engine` opened. Raises UserError."""
-        domain = find_domain(config.task.domain)
-        format = domain.format(config.base.prompt_format)
-        with Referee(RefereeSettings(**config.referee.model_dump())) as referee, engine as opened:
-            yield cls(opened, referee, domain, format)
+        limits = RefereeSettings(**plan.config.referee.model_dump())
+        with Referee(limits) as referee, engine as opened:
+            yield cls(opened, referee, plan.domain, plan.format)
 
 
 def propose(
-    context: StepContext, population: Population, tasks: TaskConfig, sampling: EngineConfig
+    context: StepContext, population: Population, task_config: TaskConfig, config: EngineConfig
 ) -> list[Proposal]:
     """Every teacher writes its proposals, split over task types and its matches."""
-    format, streams, step = context.format, population.streams, population.step
+    streams, step = population.streams, population.step
     examples = streams.numpy("references", step)
-    types = context.domain.wanted(tasks.types)
+    types = context.domain.wanted(task_config.types)
     counts = split_evenly(population.config.proposal_batch_size, len(types))
-    rows = [
+    asked = [
         (match, type)
         for type, count in zip(types, counts, strict=True)
         for match in population.assign_matches(
             [teacher.slot for teacher in population.roster.teachers for _ in range(count)]
         )
     ]
-    rows.sort(key=lambda row: population.matches.index(row[0]))
-    slots = [match.teacher.slot for match, _ in rows]
+    asked.sort(key=lambda row: population.matches.index(row[0]))
+    shown = [
+        population.buffer.sample(task_config.example_tasks, examples, type) for _, type in asked
+    ]
+    seed = streams.integer("propose", step)
+    return write_proposals(
+        context, asked, seed, shown, config.temperature, config.max_proposal_tokens
+    )
+
+
+def write_proposals(
+    context: StepContext,
+    asked: Sequence[tuple[Match, str]],
+    seed: int,
+    examples: Sequence[Sequence[Task]] | None = None,
+    temperature: float = 1.0,
+    max_tokens: int = 0,
+) -> list[Proposal]:
+    """A proposal by each match's teacher, read but not yet verified; `examples` are the tasks that
+    each of them is shown, and 0 `max_tokens` the format's limit."""
+    format = context.format
     completions = context.engine.generate(
         [
-            format.propose_prompt(
-                type, population.buffer.sample(tasks.example_tasks, examples, type)
-            )
-            for _, type in rows
+            format.propose_prompt(type, tasks)
+            for (_, type), tasks in zip(asked, examples or [()] * len(asked), strict=True)
         ],
-        slots,
+        [match.teacher.slot for match, _ in asked],
         Sampling(
-            tuple(
-                sampling.max_proposal_tokens or format.max_new_tokens(type, "propose")
-                for _, type in rows
-            ),
-            sampling.temperature,
+            tuple(max_tokens or format.max_new_tokens(type, "propose") for _, type in asked),
+            temperature,
         ),
-        streams.integer("propose", step),
+        seed,
     )
-    proposals = []
-    for (match, type), (completion,) in zip(rows, completions, strict=True):
-        proposal = Proposal(match, type, completion, None)
-        with invalid_if_unreadable(proposal):
-            proposal.parsed = read_proposal(format, type, completion)
-        proposals.append(proposal)
+    return [
+        read_one(context, match, type, completion)
+        for (match, type), (completion,) in zip(asked, completions, strict=True)
+    ]
+
+
+def read_one(context: StepContext, match: Match, type: str, completion: Completion) -> Proposal:
+    """The proposal in a completion."""
+    proposal = Proposal(match, type, completion, None)
+    with invalid_if_unreadable(proposal):
+        proposal.parsed = read_proposal(context.format, type, completion)
+    return proposal
+
+
+def propose_and_judge(
+    context: StepContext, asked: Sequence[tuple[Match, str]], task_config: TaskConfig, seed: int
+) -> list[Proposal]:
+    """Proposals outside a step, at temperature 1, verified."""
+    proposals = write_proposals(context, asked, seed)
+    verify(proposals, context, task_config)
     return proposals
+
+
+def solve_and_grade(
+    context: StepContext,
+    tasks: Sequence[Task],
+    slot: int,
+    seed: int,
+    samples: int = 1,
+    temperature: float = 1.0,
+) -> list[Replay]:
+    """A member's attempts at tasks outside a step, graded. A task without one is none that can be
+    judged: its own answer is not always right, or our code fails on an attempt."""
+    member = Member(f"the member in slot {slot}", Role.STUDENT, slot)
+    rows = [Replay(member, task.type, task) for task in tasks]
+    solve(rows, context, seed, samples, temperature)
+    grade(rows, context)
+    return rows
 
 
 HELD_OUT = "held_out"
@@ -187,23 +232,6 @@ def valid_tasks(
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
-def draw_tasks(
-    context: StepContext, tasks: TaskConfig, count: int, slot: int, seed: int
-) -> list[Task]:
-    """The valid tasks among `count` proposals by one member outside a step, at temperature 1 and
-    with task types in turn."""
-    format, types = context.format, context.domain.wanted(tasks.types)
-    asked = [types[number % len(types)] for number in range(count)]
-    prompts = [format.propose_prompt(type) for type in asked]
-    sampling = Sampling(tuple(format.max_new_tokens(type, "propose") for type in asked))
-    written = context.engine.generate(prompts, [slot] * count, sampling, seed)
-    proposals = [
-        read_proposal(format, type, completion)
-        for type, (completion,) in zip(asked, written, strict=True)
-    ]
-    return valid_tasks([p for p in proposals if p], context.domain, context.referee, tasks)
-
-
 def draw_replay(population: Population) -> list[Replay]:
     """Tasks of earlier steps for every student: `population.replay_fraction` of its attempts."""
     replays = []
@@ -217,10 +245,12 @@ def draw_replay(population: Population) -> list[Replay]:
 def solve(
     rows: Sequence[Proposal | Replay],
     context: StepContext,
-    population: Population,
-    sampling: EngineConfig,
+    seed: int,
+    samples: int,
+    temperature: float = 1.0,
+    max_tokens: int = 0,
 ) -> None:
-    """The matched student attempts every valid task `population.samples_per_task` times."""
+    """Its student attempts every valid task `samples` times; 0 `max_tokens`: the format's limit."""
     format = context.format
     chosen, prompts = [], []
     for row in rows:
@@ -228,20 +258,9 @@ def solve(
             with invalid_if_unreadable(row):
                 prompts.append(format.solve_prompt(row.task))
                 chosen.append(row)
-    slots = [row.student.slot for row in chosen]
-    completions = context.engine.generate(
-        prompts,
-        slots,
-        Sampling(
-            tuple(
-                sampling.max_answer_tokens or format.max_new_tokens(row.type, "solve")
-                for row in chosen
-            ),
-            sampling.temperature,
-            n=population.config.samples_per_task,
-        ),
-        population.streams.integer("solve", population.step),
-    )
+    limits = tuple(max_tokens or format.max_new_tokens(row.type, "solve") for row in chosen)
+    slots, sampling = [row.student.slot for row in chosen], Sampling(limits, temperature, n=samples)
+    completions = context.engine.generate(prompts, slots, sampling, seed)
     for row, group in zip(chosen, completions, strict=True):
         row.attempts = [Attempt(completion, None, type=row.type) for completion in group]
         with invalid_if_unreadable(row):

@@ -9,12 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from azr_population.config.schema import (
-    EvolutionConfig,
-    InitFromConfig,
-    MatchmakingConfig,
-    PopulationConfig,
-)
+from azr_population.config.schema import Config, InitFromConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.task import TaskBuffer
 from azr_population.engines.engine import Generated, Hyperparameters
@@ -55,25 +50,18 @@ def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]
 class Population:
     """The members of a run with their ratings, buffer and history; `step` is the last one begun."""
 
-    def __init__(
-        self,
-        config: PopulationConfig,
-        matchmaking: MatchmakingConfig,
-        evolution: EvolutionConfig,
-        seed: int,
-        buffer_size: int,
-        domain: Domain,
-    ) -> None:
-        self.config = config
+    def __init__(self, config: Config, domain: Domain) -> None:
+        """Of these the population, its matches, evolution, buffer and seed are used."""
+        self.config = config.population
         self.domain = domain
-        self.streams = Streams(seed)
-        self.matchmaker = Matchmaker(matchmaking)
+        self.streams = Streams(config.seed)
+        self.matchmaker = Matchmaker(config.matchmaking)
         self.ratings = self.matchmaker.ratings
-        self.roster = Roster.make(config.teachers, config.students)
-        self.evolution = Evolution(evolution, self.streams)
+        self.roster = Roster.make(self.config.teachers, self.config.students)
+        self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
-        self.buffer = TaskBuffer(buffer_size)
+        self.buffer = TaskBuffer(config.task.buffer_size)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.step = 0
         self.matches: list[Match] = []

@@ -9,13 +9,15 @@ Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
+from azr_population.engines.engine import Completion, Generated
 from azr_population.method.callbacks import Callback, PhaseClock, call
-from azr_population.method.evolution import make_child
+from azr_population.method.evolution import MakeChild, make_child
 from azr_population.method.phases import (
     StepContext,
     draw_replay,
@@ -25,7 +27,7 @@ from azr_population.method.phases import (
     verify,
 )
 from azr_population.method.population import Population
-from azr_population.method.proposals import by_match
+from azr_population.method.proposals import Attempt, Proposal, by_match
 from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.training import advantage, update
 
@@ -38,14 +40,7 @@ class SelfPlay:
         self.context = context
         self.held_out = context.domain.held_out(task.program for task in held_out)
         self.callbacks: list[Callback] = []
-        self.population = Population(
-            config.population,
-            config.matchmaking,
-            config.evolution,
-            config.seed,
-            config.task.buffer_size,
-            context.domain,
-        )
+        self.population = Population(config, context.domain)
 
     @property
     def step(self) -> int:
@@ -64,7 +59,15 @@ class SelfPlay:
             verify(rows, context, self.config.task, self.held_out)
         with clock("solve"):
             replays = draw_replay(population)
-            solve([*rows, *replays], context, population, self.config.engine)
+            engine, seed = self.config.engine, population.streams.integer("solve", population.step)
+            solve(
+                [*rows, *replays],
+                context,
+                seed,
+                population.config.samples_per_task,
+                engine.temperature,
+                engine.max_answer_tokens,
+            )
         with clock("grade"):
             grade([*rows, *replays], context)
         with clock("reward"):
@@ -73,17 +76,47 @@ class SelfPlay:
             samples = advantage(rows, population, replays)
         with clock("update"):
             updates = update(context.engine, samples, population.hyperparameters())
-        generated = context.engine.take_generated()
-        replayed = (completion for replay in replays for completion in replay.completions)
-        check_budget(generated, [*(c for row in rows for c in row.completions), *replayed])
-        rows = by_match(rows)
-        practice = [attempt for replay in replays for attempt in replay.attempts]
-        call(self.callbacks, "updated", clock, population, rows, practice)
-        with clock("rate"):
-            matches = population.rate(rows)
-        with clock("evolve"):
-            births = population.evolve(rows, partial(make_child, context.engine))
-        records = population.record(rows, updates, generated, matches, births, practice)
-        call(self.callbacks, "recorded", clock, population, rows, records)
-        records.metrics |= clock.metrics()
-        return records
+        return finish_step(
+            population,
+            self.callbacks,
+            clock,
+            rows,
+            [attempt for replay in replays for attempt in replay.attempts],
+            [completion for replay in replays for completion in replay.void],
+            updates,
+            context.engine.take_generated(),
+            partial(make_child, context.engine),
+        )
+
+
+def finish_step(
+    population: Population,
+    callbacks: Sequence[Callback],
+    clock: PhaseClock,
+    rows: Sequence[Proposal],
+    practice: Sequence[Attempt],
+    void: Sequence[Completion],
+    updates: Mapping[int, Mapping[str, float]],
+    generated: Mapping[int, Generated],
+    make_child: MakeChild,
+) -> StepRecords:
+    """What follows the update in both hosts: ratings, births, records.
+
+    Args:
+        practice, void: attempts outside the matches, and completions that came to nothing.
+        updates: the engine's metrics of each member's update, by slot, with its `rows`.
+        generated: what the engine generated in the step, by slot.
+        make_child: puts a child into its slot.
+    """
+    held = chain((c for row in rows for c in row.completions), void)
+    check_budget(generated, [*held, *(attempt.completion for attempt in practice)])
+    rows = by_match(rows)
+    call(callbacks, "updated", clock, population, rows, practice)
+    with clock("rate"):
+        matches = population.rate(rows)
+    with clock("evolve"):
+        births = population.evolve(rows, make_child)
+    records = population.record(rows, updates, generated, matches, births, practice)
+    call(callbacks, "recorded", clock, population, rows, records)
+    records.metrics |= clock.metrics()
+    return records

@@ -8,14 +8,14 @@ from typing import Any, cast
 from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.format import read_answer
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Completion
 from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import StepContext, grade, verify
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.phases import StepContext, grade, read_one, verify
+from azr_population.method.proposals import Attempt
 from azr_population.method.rewards import count_copies, reward_rows
 from azr_population.referee import Referee, RefereeSettings
 
@@ -39,9 +39,8 @@ class Episode:
     def __init__(
         self, type: str, text: str, finished: bool = True, earlier: Container[Task] = ()
     ) -> None:
-        completion = _completion(text, finished)
-        proposal = read_proposal(judge().format, type, completion)
-        self.row = Proposal(Match(*Roster.make(1, 1)), type, completion, proposal)
+        match = Match(*Roster.make(1, 1))
+        self.row = read_one(judge(), match, type, _completion(text, finished))
         verify([self.row], judge(), Config().task)
         count_copies([self.row], earlier)
 

@@ -8,7 +8,7 @@ from azr_population.config.explained import PAGE, explained
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
-from azr_population.hosts.local.check import check_config
+from azr_population.hosts.local.plan import resolve
 
 
 def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():
@@ -78,7 +78,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
 )
 def test_a_mistake_is_refused_in_one_line_by_its_key(override, key):
     with pytest.raises(UserError) as caught:
-        check_config(load_config([override]))
+        resolve(load_config([override]))
     assert caught.value.key == key and "\n" not in str(caught.value)
 
 
@@ -87,9 +87,9 @@ def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
     names = load_config([]).evolution.operators
     only = [f"evolution.operators.{n}={1.0 if n in crossovers else 0.0}" for n in names]
     with refuses("evolution.operators"):
-        check_config(load_config(["population=2t2s", *only]))
-    check_config(load_config(["population=4t4s", *only]))
-    check_config(load_config(["population=1t1s", *only]))
+        resolve(load_config(["population=2t2s", *only]))
+    resolve(load_config(["population=4t4s", *only]))
+    resolve(load_config(["population=1t1s", *only]))
 
 
 def test_a_larger_base_brings_limits_that_suit_it():
@@ -143,7 +143,7 @@ def test_only_what_was_typed_may_be_run(tmp_path, monkeypatch):
     )
     stored = config_from_file(tmp_path / "config.yaml")
     with refuses("--trust"):
-        check_config(stored)
+        resolve(stored)
     assert not registry.trusted("own.reward")
     config_from_file(tmp_path / "config.yaml", ["population.teacher_reward=own.reward"])
     assert registry.trusted("own.reward")

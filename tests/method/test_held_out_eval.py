@@ -150,3 +150,22 @@ def test_where_there_is_no_telling_there_is_no_number():
     assert reliability([]) is reliability([[1.0, 0.0]]) is reliability([[1.0], [0.0]]) is None
     assert reliability([[1.0, 0.0], [1.0]]) is None
     assert reliability([[1.0, 0.0], [0.0, 1.0]]) is None
+
+
+def test_a_fault_of_ours_at_an_answer_ends_no_run_and_is_nobodys_score(play, held_out, caplog):
+    class Broken(ChatFormat):
+        def parse_answer(self, type, text):
+            if "4" in text:  # the answer to the first task
+                raise IndexError("our fault")
+            return super().parse_answer(type, text)
+
+    game = play([1.0] * 8)
+    students = game.population.roster.students[:2]
+    context = replace(game.context, format=Broken())
+    result = held_out.evaluate(context, students, 1, 1)
+    unjudged = [task.outputs[0] for task in held_out.tasks if "4" in task.outputs[0]]
+    for scores in result.scores:
+        assert scores["greedy"].count(None) == len(unjudged) and set(scores["t1"]) == {None, 1.0}
+    metrics = result.metrics()
+    assert metrics["eval/greedy"] == 1.0 and metrics["eval/unjudged"] == len(unjudged)
+    assert None in result.records(1)[0]["pass@2"] and "our fault" in caplog.text

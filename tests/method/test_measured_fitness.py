@@ -3,7 +3,8 @@
 import pytest
 from refusals import refuses
 
-from azr_population.config.schema import EvalConfig, EvolutionConfig, TaskConfig
+from azr_population.config.schema import Config, EvalConfig, EvolutionConfig, TaskConfig
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.method.held_out_eval import HeldOutEval, held_out_eval, validation_eval
 
@@ -42,23 +43,28 @@ def test_a_validation_eval_replaces_who_scores_least_whatever_the_ratings(play, 
     assert not 0 <= teacher["victim"] <= 1
 
 
+def measured(tasks, evals=None):
+    """A configuration whose fitness is a validation eval of so many tasks per type."""
+    evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=tasks)
+    task = TaskConfig(types=["code_o"])
+    return Config(evolution=evolution, task=task, eval=evals or EvalConfig())
+
+
 def test_the_validation_eval_shares_no_task_with_the_reported_one():
-    evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=6)
-    rules = TaskConfig(types=["code_o"])
-    every = validation_eval(evolution, rules, None)
-    some = validation_eval(evolution, rules, HeldOutEval(every.tasks[2:], 1, 1))
+    config = measured(6)
+    every = validation_eval(Code(), config, None)
+    some = validation_eval(Code(), config, HeldOutEval(every.tasks[2:], 1, 1))
     assert len(every.tasks) == 6 and some.tasks == every.tasks[:2]
-    assert validation_eval(EvolutionConfig(), rules, None) is None
+    assert validation_eval(Code(), Config(), None) is None
     with refuses("evolution.validation_seed"):
-        validation_eval(evolution, rules, every)
+        validation_eval(Code(), config, every)
 
 
 def test_the_validation_eval_has_all_strata_beside_a_large_reported_one():
-    evolution = EvolutionConfig(fitness="validation_eval", validation_tasks=60)
-    rules = TaskConfig(types=["code_o"])
-    reported = held_out_eval(EvalConfig(tasks_per_type=300), rules)
-    left = validation_eval(evolution, rules, reported).tasks
-    drawn = validation_eval(evolution, rules, None).tasks
+    config = measured(60, EvalConfig(tasks_per_type=300))
+    reported = held_out_eval(Code(), config)
+    left = validation_eval(Code(), config, reported).tasks
+    drawn = validation_eval(Code(), config, None).tasks
     tail = drawn[20:50]
     assert len(set(left) & set(tail)) >= 25 and not set(left) & set(reported.tasks)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_rollout import make_bank
@@ -29,7 +29,7 @@ def adapter():
 
 def population_of(teachers, students):
     config = PopulationConfig(teachers=teachers, students=students)
-    return Population(config, MatchmakingConfig(), EvolutionConfig(), 1, 8, Code())
+    return Population(Config(population=config), Code())
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def played(play, config, skill, teachers, students):
     population.begin_step(1)
     rows = phases.propose(game.context, population, config.task, config.engine)
     phases.verify(rows, game.context, config.task)
-    phases.solve(rows, game.context, population, config.engine)
+    phases.solve(rows, game.context, 1, config.population.samples_per_task)
     phases.grade(rows, game.context)
     population.reward(rows)
     return rows
@@ -71,7 +71,7 @@ def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, 
     game.population.begin_step(1)
     rows = phases.propose(game.context, game.population, config.task, config.engine)
     phases.verify(rows, game.context, config.task)
-    phases.solve(rows, game.context, game.population, config.engine)
+    phases.solve(rows, game.context, 1, config.population.samples_per_task)
     void = [row for row in rows if row.type != TaskType.CODE_O]
     for row in void:  # as if its outputs had come from a run that no later one repeats
         row.task = replace(row.task, outputs=("'another'",) * len(row.task.outputs))

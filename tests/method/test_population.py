@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.config.schema import Config, EvolutionConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion, Generated
@@ -26,7 +26,7 @@ WRITTEN = Completion(0, (), (1, 2), (), True)
 def population(teachers=2, students=2):
     evolution = EvolutionConfig(interval=2, operators={"full_gaussian": 1.0, "dare": 1.0})
     config = PopulationConfig(teachers=teachers, students=students)
-    return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
+    return Population(Config(population=config, evolution=evolution), Code())
 
 
 def rows(pop, solved):
@@ -147,7 +147,7 @@ def hyper(teachers, students, **how):
         "evolution.",
     )
     config = PopulationConfig(teachers=teachers, students=students)
-    return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
+    return Population(Config(population=config, evolution=evolution), Code())
 
 
 def test_founders_rates_are_log_uniform_and_teachers_keep_the_runs():

@@ -31,17 +31,14 @@ from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import FORMATS, base_format
 from azr_population.domains.code.task_types import TaskType, reference_answer
-from azr_population.domains.format import read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_tokenizer
-from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import StepContext, verify
-from azr_population.method.proposals import Proposal
+from azr_population.method.phases import StepContext, propose_and_judge
 from azr_population.pages.console.heartbeat import say
 from azr_population.referee import Referee
 from azr_population.runs.records import show
@@ -155,29 +152,31 @@ def _measure(
     attempts: int,
     seeds: Iterator[int],
 ) -> BaseFigures:
-    format, match = context.format, Match(*Roster.make(1, 1))
-    sampling = Sampling(format.max_new_tokens(type, "propose"), n=1)
-    prompts = [format.propose_prompt(type)] * n
-    completions = [c for (c,) in context.engine.generate(prompts, [0] * n, sampling, next(seeds))]
-    rows = [Proposal(match, type, c, read_proposal(format, type, c)) for c in completions]
-    verify(rows, context, TaskConfig())
+    match = Match(*Roster.make(1, 1))  # the teacher is in the only slot
+    rows = propose_and_judge(context, [(match, type)] * n, TaskConfig(), next(seeds))
     valid = [row for row in rows if row.task is not None]
     tasks = [row.task for row in valid if row.task is not None]
-    solved = solved_shares(context, tasks, 0, 1.0, attempts, next(seeds))
-    greedy = solved_shares(context, tasks, 0, 0.0, 1, next(seeds))
+    solved, greedy = (
+        [
+            share
+            for share in solved_shares(context, tasks, 0, *how, next(seeds))
+            if share is not None
+        ]
+        for how in ((1.0, attempts), (0.0, 1))
+    )
     answers = Counter(map(reference_answer, tasks))
     shares = {
         "valid": share(len(tasks), n),
         "unique": share(len({(task.program, task.inputs) for task in tasks}), len(tasks)),
         "solved": interval(solved) if tasks else None,
-        "greedy": share(round(sum(greedy)), len(tasks)),
+        "greedy": share(round(sum(greedy)), len(greedy)),
         "guess": share(max(answers.values(), default=0), len(tasks)),
     }
     return {
         "proposals": n,
         "valid_tasks": len(tasks),
         **{name: estimate for name, estimate in shares.items() if estimate},
-        "tokens": sum(len(completion.token_ids) for completion in completions) / n,
+        "tokens": sum(len(row.completion.token_ids) for row in rows) / n,
         **pd.DataFrame([row.measures for row in valid]).mean().to_dict(),
         "refused": dict(Counter(row.reason for row in rows if row.task is None).most_common()),
     }

@@ -28,6 +28,7 @@ from azr_population.domains.code.generator.tail import BANDS, TailGrammar
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Hyperparameters
 from azr_population.eval.right_answers import right_answers
+from azr_population.hosts.local.plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
 from azr_population.method.phases import StepContext
@@ -78,10 +79,11 @@ def _before_and_after(
             f"seed={seed}",
         ]
     )
-    held_out = held_out_eval(config.eval, config.task)
-    torch.set_num_threads(config.engine.threads)
-    with StepContext.open(config, open_engine(config)) as context:
-        game = SelfPlay(config, context, held_out.tasks)
+    plan = resolve(config)
+    held_out = held_out_eval(plan.domain, plan.config)
+    torch.set_num_threads(plan.config.engine.threads)
+    with StepContext.open(plan, open_engine(plan)) as context:
+        game = SelfPlay(plan.config, context, held_out.tasks)
         before = _score(game, held_out)
         if arm == "supervised":
             _learn_right_answers(game, steps)

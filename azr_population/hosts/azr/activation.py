@@ -5,6 +5,7 @@ Hydra calls it in the driver, before AZR's main function, because the `populatio
 
 import sys
 import traceback
+from functools import partial
 from typing import Any, NoReturn
 
 from hydra.core.utils import JobReturn, JobStatus
@@ -57,30 +58,30 @@ def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: a population cannot use the host, the configuration or the base."""
     from azr_population.hosts.azr import checks, dry_run, fitting, overrides
-    from azr_population.hosts.azr.settings import read_settings
+    from azr_population.hosts.azr.plan import resolve
 
-    settings = read_settings(config.population)
     main = sys.modules["__main__"]
     checks.check_host(main)
+    plan = resolve(config)
     from azr_population.patches.azr_fixes import apply_patches
 
-    apply_patches(settings.referee)  # refused on another AZR
-    if settings.dry_run:
-        lines, ready = dry_run.dry_run(config, settings)
+    apply_patches(plan.settings.referee)  # refused on another AZR
+    if plan.settings.dry_run:
+        lines, ready = dry_run.dry_run(config, plan)
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 1)
-    checks.check_config(config, settings)
-    imported("population.worker", settings.worker)
+    checks.check_config(config, plan)
+    imported("population.worker", plan.settings.worker)
     for reason in checks.missing(config):
         raise UserError(reason)
-    checks.check_base(config, settings)
-    fitting.check_gpus(config, settings)
+    checks.check_base(config, plan)
+    plan = fitting.fit(config, plan)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 
     from azr_population.hosts.azr.trainer import PopulationTrainer
 
-    main.CodeIORayPPOTrainer = PopulationTrainer  # type: ignore[attr-defined]
+    main.CodeIORayPPOTrainer = partial(PopulationTrainer, plan)  # type: ignore[attr-defined]
 
 
 def user_message(error: BaseException) -> str | None:

@@ -7,7 +7,6 @@ and `end` does what `method/step.py` does after the update.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,11 +15,12 @@ import numpy as np
 import torch
 
 from azr_population.engines.engine import Generated
-from azr_population.method.callbacks import Callback, PhaseClock, call
+from azr_population.method.callbacks import Callback, PhaseClock
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal, by_match
-from azr_population.method.record import StepRecords, check_budget
+from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.record import StepRecords
+from azr_population.method.step import finish_step
 from azr_population.method.training import ScoredCompletion, advantages
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Step:
         self.practice: list[Attempt] = []
         self._learning: Counter[int] = Counter()
         self._opponents: dict[str, list[int]] = {}
-        self._started = 0.0
+        self._clock = PhaseClock()
 
     def begin(self, number: int) -> None:
         """Draws the matches of a new step."""
@@ -48,7 +48,7 @@ class Step:
         self.rows, self.practice = [], []
         self._learning.clear()
         self._opponents.clear()
-        self._started = time.perf_counter()
+        self._clock = PhaseClock()
 
     def assign(self, batch: DataProto, problem_type: str) -> list[int]:
         """Sets the `opponent` of every row; returns the slots of those who write them. A batch that
@@ -92,23 +92,20 @@ class Step:
         make_child: MakeChild,
         timing: Mapping[str, float],
     ) -> StepRecords:
-        """What follows the update: rate, evolve, record; `generated` is what the step's routed
-        calls generated, `timing` AZR's, in seconds."""
-        proposed = (completion for row in self.rows for completion in row.completions)
-        check_budget(generated, [*proposed, *(attempt.completion for attempt in self.practice)])
-        population, clock = self.population, PhaseClock()
-        rows = by_match(self.rows)
-        call(self.callbacks, "updated", clock, population, rows, self.practice)
-        with clock("rate"):
-            matches = population.rate(rows)
-        with clock("evolve"):
-            births = population.evolve(rows, make_child)
+        """The end of the step; `generated` is what its routed calls generated, `timing` AZR's, in
+        seconds."""
         learned = {
             slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
         }
-        records = population.record(rows, learned, generated, matches, births, self.practice)
-        call(self.callbacks, "recorded", clock, population, rows, records)
-        records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
-        records.metrics |= clock.metrics()
-        records.metrics["time/step"] = time.perf_counter() - self._started
-        return records
+        self._clock.phases = {**timing, **self._clock.phases}
+        return finish_step(
+            self.population,
+            self.callbacks,
+            self._clock,
+            self.rows,
+            self.practice,
+            (),
+            learned,
+            generated,
+            make_child,
+        )

@@ -16,9 +16,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from azr_population.config.inside_azr import PopulationSettings
-from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_settings, lora_of
+from azr_population.engines.assembly import check_settings
 from azr_population.engines.base_folder import (
     base_folder,
     context_of,
@@ -28,7 +26,8 @@ from azr_population.engines.base_folder import (
 )
 from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides
-from azr_population.hosts.azr.settings import DOMAIN, engine_settings, run_device
+from azr_population.hosts.azr.plan import AzrPlan
+from azr_population.hosts.azr.settings import run_device
 from azr_population.weights.bank import target_layers
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -48,51 +47,33 @@ def check_host(main: ModuleType) -> None:
             )
 
 
-def check_config(config: Any, settings: PopulationSettings) -> None:
+def check_config(config: Any, plan: AzrPlan) -> None:
     """Refuses what AZR can do and a population cannot, and budgets that do not come out even, with
     a `UserError`."""
     overrides.refuse(config)
-    types = list(find_domain(DOMAIN).types)
+    types = list(plan.domain.types)
     for problem_type in config.azr.problem_types:
         if problem_type not in types:
             raise UserError(
                 f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
-    check_parallel(config, settings)
-    rows = agent_rows(config, settings)
-    _check_matches(settings, rows)
-    _check_seeds(config, rows)
+    check_parallel(config, plan)
+    _check_matches(plan)
+    _check_seeds(config, plan.rows)
 
 
-def agent_rows(config: Any, settings: PopulationSettings) -> int:
-    """Rows per problem type that the single agent proposes, and solves; a teacher proposes (and a
-    student solves) twice as many, which makes the rows per member equal in all arms. Raises
-    UserError: `population.batch_size` cannot be split evenly over problem types and halves."""
-    if settings.batch_size is None:
-        return int(config.data.train_batch_size)
-    parts = 2 * len(config.azr.problem_types)
-    if settings.batch_size % parts:
-        raise UserError(
-            f"population.batch_size={settings.batch_size} cannot be split evenly: it must be a "
-            f"multiple of {parts} (2 * {len(config.azr.problem_types)} problem types), so that "
-            "every member of every arm has as many",
-            key="population.batch_size",
-        )
-    return settings.batch_size // parts
-
-
-def check_base(config: Any, settings: PopulationSettings) -> None:
+def check_base(config: Any, plan: AzrPlan) -> None:
     """Refuses, with a `UserError`, a local folder that holds no causal LM or one without the layers
     that the adapters are to sit on, and rows that are longer than its context. A base on the Hub is
     left to the workers."""
-    folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
+    folder = Path(plan.engine.base).expanduser()
     if not folder.is_dir():
         return
     with loading(folder, BASE):
         model = meta_model(folder)
     # Raises where there are none, with the names that there are.
-    target_layers(model, lora_of(settings.lora))
+    target_layers(model, plan.engine.lora)
     prompt, response = config.data.max_prompt_length, config.data.max_response_length
     context = context_of(model)
     if context is not None and prompt + response > context:
@@ -103,8 +84,9 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
         )
 
 
-def _check_matches(settings: PopulationSettings, rows: int) -> None:
+def _check_matches(plan: AzrPlan) -> None:
     """Every match needs a proposal of each problem type, or some members would learn from none."""
+    settings, rows = plan.settings, plan.rows
     if settings.single:
         return
     meets = math.lcm(settings.teachers, settings.students) // settings.teachers
@@ -143,11 +125,10 @@ def _check_seeds(config: Any, rows: int) -> None:
             )
 
 
-def check_parallel(config: Any, settings: PopulationSettings) -> None:
+def check_parallel(config: Any, plan: AzrPlan) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
-    engine = engine_settings(config, settings)
-    check_settings(engine)
-    gpus, together = config.trainer.n_gpus_per_node, engine.together
+    check_settings(plan.engine)
+    gpus, together = config.trainer.n_gpus_per_node, plan.engine.together
     if gpus % together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
         fitting = max(n for n in range(1, together) if gpus % n == 0)

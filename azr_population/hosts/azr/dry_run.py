@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.optimizers import moments
@@ -16,33 +15,36 @@ from azr_population.engines.step_counts import StepCounts
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks, overrides
 from azr_population.hosts.azr.fitting import Machine, machine_of, plan_memory
-from azr_population.hosts.azr.settings import engine_settings, population_of
+from azr_population.hosts.azr.plan import AzrPlan, resolve
 from azr_population.method.config_check import replacement_line
+from azr_population.method.population import Population
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
 assumed, for counts only."""
 
 
-def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
+def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
     """The page as lines, and whether the run could start."""
-    lines = list(_who(config, settings))
-    refused = list(_refused(config, settings))
+    on_gpus = plan if plan.engine.device == "cuda" else resolve(config, "cuda")
+    lines = list(_who(config, on_gpus))
+    refused = list(_refused(config, plan))
     missing = list(checks.missing(config))
     try:
-        architecture = Architecture.of(checks.config_of_base(config.actor_rollout_ref.model.path))
+        architecture = Architecture.of(checks.config_of_base(plan.engine.base))
     except UserError:
         architecture = None  # `missing` has said why.
     if architecture is None:
-        lines.append("memory and time: not worked out, for want of a config.json of a known kind")
+        lines.append("memory and counts: not worked out, for want of a config.json of a known kind")
     else:
-        machine = machine_of(config, settings)
-        load, too_large = plan_memory(config, settings, architecture, machine)
-        lines += _memory(load, machine)
+        machine = machine_of(config, plan.settings)
+        fitted, too_large = plan_memory(on_gpus, config, architecture, machine)
+        assert fitted.layout is not None
+        lines += _memory(fitted.layout, machine)
         if too_large:
             refused.append(too_large)
         else:
-            lines += _counts(config, settings, load, machine)
+            lines += _counts(config, plan, fitted.layout, machine)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
     lines += [f"missing: {line}" for line in missing]
@@ -56,24 +58,21 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
     return lines, ready
 
 
-def _refused(config: Any, settings: PopulationSettings) -> Iterator[str]:
+def _refused(config: Any, plan: AzrPlan) -> Iterator[str]:
     for check in (checks.check_config, checks.check_base):
         try:
-            check(config, settings)
+            check(config, plan)
         except UserError as error:
             yield str(error)
 
 
-def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
-    population = population_of(settings, config.actor_rollout_ref.actor.optim.lr)
-    roster = population.roster
-    kinds = config.azr.problem_types
+def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
+    settings, population = plan.settings, Population(plan.config, plan.domain)
+    roster, kinds = population.roster, config.azr.problem_types
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    proposals, attempts, solved = _rows(config, settings)
-    a_member = (proposals + solved) * len(kinds) // len(roster)
+    a_member, (_, attempts, _) = plan.config.population.batch_size, _rows(config, plan)
     yield (
-        f"{settings.name} on {config.actor_rollout_ref.model.path}: "
-        f"{', '.join(member.name for member in roster)}; "
+        f"{settings.name} on {plan.engine.base}: {', '.join(plan.engine.names)}; "
         f"{replacement_line(settings.evolution, settings.teachers, settings.students)}"
     )
     longest = config.data.max_prompt_length + config.data.max_response_length
@@ -86,7 +85,6 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     rates: dict[str, list[float]] = {}
     for member in roster:
         rates.setdefault(f"{member.role}s", []).append(settings_of[member.slot].lr)
-    cap = engine_settings(config, settings, "cuda").importance_sampling_cap
     optimizer, _ = moments(settings.optimizer)
     listed = ", ".join(
         f"{role} " + " to ".join(f"{rate:.3g}" for rate in sorted({min(each), max(each)}))
@@ -94,17 +92,16 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     )
     yield (
         f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
-        f"importance weights up to {cap:g}, seed {settings.seed}"
+        f"importance weights up to {plan.engine.importance_sampling_cap:g}, seed {settings.seed}"
     )
 
 
-def _rows(config: Any, settings: PopulationSettings) -> tuple[int, int, int]:
+def _rows(config: Any, plan: AzrPlan) -> tuple[int, int, int]:
     """Rows of each problem type in a step: proposals, attempts at all of them, answers to train."""
-    rows = checks.agent_rows(config, settings)
-    if settings.single:
-        return rows, rows * config.azr.reward.n_samples, rows
-    proposals = 2 * rows * settings.teachers
-    return proposals, proposals * config.azr.reward.n_samples, 2 * rows * settings.students
+    samples, settings = config.azr.reward.n_samples, plan.settings
+    teachers, students = 2 * settings.teachers or 1, 2 * settings.students or 1
+    proposals = plan.rows * teachers
+    return proposals, proposals * samples, plan.rows * students
 
 
 def _memory(load: Load, machine: Machine) -> Iterator[str]:
@@ -145,12 +142,11 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         )
 
 
-def _counts(
-    config: Any, settings: PopulationSettings, load: Load, machine: Machine
-) -> Iterator[str]:
+def _counts(config: Any, plan: AzrPlan, load: Load, machine: Machine) -> Iterator[str]:
     """What a step asks for, and the least time that it can take."""
+    settings = plan.settings
     kinds, samples = len(config.azr.problem_types), config.azr.reward.n_samples
-    proposals, attempts, solved = (kinds * rows for rows in _rows(config, settings))
+    proposals, attempts, solved = (kinds * rows for rows in _rows(config, plan))
     response = min(RESPONSE, int(config.data.max_response_length))
     calls, valid = 2 if settings.merge_calls else 3 * kinds, round(attempts * VALID)
     step = StepCounts(calls, proposals, valid, solved, samples, PROMPT, response)

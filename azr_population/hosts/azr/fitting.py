@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from omegaconf import open_dict
-
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines.memory import (
     GIB,
@@ -23,7 +21,7 @@ from azr_population.engines.memory import (
 from azr_population.engines.step_counts import DEVICES, Device, device_of
 from azr_population.errors import UserError
 from azr_population.hosts.azr.checks import config_of_base
-from azr_population.hosts.azr.settings import engine_settings, run_device
+from azr_population.hosts.azr.plan import DECIDED, AzrPlan
 
 _DRIVER = 0.993
 """What torch sees of the memory that nvidia-smi tells."""
@@ -122,46 +120,42 @@ def suggest_fix(load: Load, total: float) -> str:
 
 
 def plan_memory(
-    config: Any, settings: PopulationSettings, architecture: Architecture, machine: Machine
-) -> tuple[Load, str | None]:
-    """The load with what is left to us, and why it does not fit, with the way out: the base is
-    shared out, or the learner offloaded, where only that makes it fit, and as many tokens keep
-    their activations as fit then."""
-    total, engine = machine.bytes_each, engine_settings(config, settings, "cuda")
-    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
-    load = Load.of(architecture, engine, prompt, response, ranks=max(1, machine.gpus))
-    ours = {"shard": engine.learner.shard_base, "offload": engine.learner.offload}
+    plan: AzrPlan, command: Any, architecture: Architecture, machine: Machine
+) -> tuple[AzrPlan, str | None]:
+    """The plan with its layout, and why it does not fit, with the way out: the base is shared out,
+    or the learner offloaded, where only that makes it fit, and as many tokens keep their
+    activations as fit then."""
+    total, learner = machine.bytes_each, plan.engine.learner
+    prompt, response = int(command.data.max_prompt_length), int(command.data.max_response_length)
+    load = Load.of(architecture, plan.engine, prompt, response, ranks=max(1, machine.gpus))
+    ours = {"shard": learner.shard_base, "offload": learner.offload}
     if load.vllm:
         load = find_fit(load, total, [k for k, given in ours.items() if given is None]) or load
-    if lacking := check_memory(load, total):
-        return load, f"{lacking}; {suggest_fix(load, total)}"
-    if settings.recompute_above_tokens is None:
+    lacking = check_memory(load, total)
+    if not lacking and plan.settings.recompute_above_tokens is None:
         load = replace(load, keep=kept_tokens(load, total))
-    return load, None
+    values = dict(zip(DECIDED, (load.shard, load.offload, load.keep), strict=True))
+    engine = replace(plan.engine, learner=learner.model_copy(update=values))
+    refused = f"{lacking}; {suggest_fix(load, total)}" if lacking else None
+    return replace(plan, engine=engine, layout=load), refused
 
 
-def check_gpus(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs. Sets what `plan_memory` has decided. Raises UserError:
-    what does not fit, and the setting that mends it."""
-    if run_device(config) != "cuda":
-        return
-    architecture = Architecture.of(config_of_base(config.actor_rollout_ref.model.path))
-    machine = machine_of(config, settings)
-    chosen: dict[str, Any] = {"offload": engine_settings(config, settings).learner.offload}
-    if architecture is not None and machine.known:
-        load, refused = plan_memory(config, settings, architecture, machine)
-        if refused:
-            raise UserError(refused)
-        before = {"shard_base": settings.shard_base, **chosen}
-        chosen = {"shard_base": load.shard, "offload": load.offload}
-        for key in (key for key, value in chosen.items() if value and not before[key]):
+def fit(command: Any, plan: AzrPlan) -> AzrPlan:
+    """The sums of a real start, on GPUs: the plan with what makes it fit. Raises UserError: what
+    does not fit, and the setting that mends it."""
+    if plan.engine.device != "cuda":
+        return plan
+    architecture = Architecture.of(config_of_base(plan.engine.base))
+    machine = machine_of(command, plan.settings)
+    if architecture is None or not machine.known:
+        return plan
+    fitted, refused = plan_memory(plan, command, architecture, machine)
+    if refused:
+        raise UserError(refused)
+    for key in ("shard_base", "offload"):
+        if fitted.decided[key] and not plan.decided[key]:
             print(
                 f"azr-population: population.{key}=true, because the run does not fit otherwise",
                 flush=True,
             )
-        chosen["recompute_above_tokens"] = load.keep
-    # The trainer, in another process, reads the configuration.
-    with open_dict(config):
-        for key, value in chosen.items():
-            setattr(settings, key, value)
-            config.population[key] = value
+    return fitted

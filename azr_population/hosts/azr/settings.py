@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -10,16 +11,16 @@ from omegaconf import OmegaConf
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import (
     ComputeConfig,
+    Config,
     LearnerConfig,
     MembersConfig,
     PopulationConfig,
+    TaskConfig,
 )
-from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import ROLLOUTS, EngineSettings, lora_of
 from azr_population.errors import UserError
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
-from azr_population.method.population import Population
 from azr_population.method.replacement import VALIDATION
 from azr_population.registry import trust
 
@@ -30,23 +31,42 @@ ON_GPUS = ("gpu_memory_utilization", "enable_chunked_prefill")
 """Of actor_rollout_ref.rollout; on a CPU vLLM knows no share of the GPU, and 0.8.5 no chunks."""
 
 
-def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
-    """The population that the settings describe, with what they leave to AZR's `actor_lr`."""
+def run_config(
+    settings: PopulationSettings, actor_lr: float, rows: int, kinds: Sequence[str]
+) -> Config:
+    """The settings as the configuration of a run, with what they leave to AZR's `actor_lr`; `rows`
+    are those of `agent_rows`, `kinds` the problem types."""
     student = 10.0 * actor_lr if settings.student_lr is None else settings.student_lr
-    config = PopulationConfig(
+    population = PopulationConfig(
         **settings.model_dump(include=set(MembersConfig.model_fields)),
+        batch_size=2 * rows * len(kinds),
         student_lr=student,
         teacher_lr=0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
         agent_lr=student if settings.agent_lr is None else settings.agent_lr,
     )
-    return Population(
-        config,
-        settings.matchmaking,
-        settings.evolution,
-        settings.seed,
-        settings.buffer_size,
-        find_domain(DOMAIN),
+    return Config(
+        seed=settings.seed,
+        population=population,
+        evolution=settings.evolution,
+        matchmaking=settings.matchmaking,
+        task=TaskConfig(domain=DOMAIN, types=list(kinds), buffer_size=settings.buffer_size),
     )
+
+
+def agent_rows(config: Any, settings: PopulationSettings) -> int:
+    """Rows per problem type that the single agent proposes, and solves. Raises UserError:
+    `population.batch_size` cannot be split evenly over problem types and halves."""
+    if settings.batch_size is None:
+        return int(config.data.train_batch_size)
+    parts = 2 * len(config.azr.problem_types)
+    if settings.batch_size % parts:
+        raise UserError(
+            f"population.batch_size={settings.batch_size} cannot be split evenly: it must be a "
+            f"multiple of {parts} (2 * {len(config.azr.problem_types)} problem types), so that "
+            "every member of every arm has as many",
+            key="population.batch_size",
+        )
+    return settings.batch_size // parts
 
 
 def run_device(config: Any) -> str:

@@ -27,24 +27,20 @@ from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.batches import by_member, prompt_rows
-from azr_population.hosts.azr.checks import agent_rows
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
-from azr_population.hosts.azr.settings import (
-    engine_settings,
-    plain_values,
-    population_of,
-    read_settings,
-)
+from azr_population.hosts.azr.plan import AzrPlan
+from azr_population.hosts.azr.settings import plain_values
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
+from azr_population.method.population import Population
 from azr_population.pages.console.view import LinesView, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.printable import redact
-from azr_population.registry import imported
+from azr_population.registry import imported, trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
 from azr_population.versions import environment
@@ -64,24 +60,27 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     global_steps: int
     total_training_steps: int
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, plan: AzrPlan, *args: Any, **kwargs: Any) -> None:
+        """What AZR gives its own trainer, behind the plan."""
         config = kwargs["config"]
-        self.settings = read_settings(config.population)
+        self.plan, self.settings = plan, plan.settings
+        trust(self.settings)
         # AZR's TaskRunner runs in a process of its own, which has not seen the driver's patches.
         patches = apply_patches(self.settings.referee)
         kwargs["device_name"] = config.trainer.get("device", "cuda")
         strategy = config.azr.data_selection_strategy
         with open_dict(config):
-            config.data.train_batch_size = agent_rows(config, self.settings)
+            config.data.train_batch_size = plan.rows
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
-        self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
+        self.population = Population(plan.config, plan.domain)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [log])
         folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
         resumes = self.config.trainer.resume_mode != "disable"
         path = Path(self.settings.run_dir or folder)
-        self.directory = open_run(self.config, path, patches, resumes)
+        played = OmegaConf.merge(self.config, {"population": plan.decided})
+        self.directory = open_run(played, path, patches, resumes)
         self.step.callbacks.append(Warn(self.directory))
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
@@ -89,8 +88,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def init_workers(self) -> None:
         """Starts our workers in the place of veRL's; there are no others."""
-        settings, config = self.settings, self.config
-        worker = engine_settings(config, settings)
+        settings, config, worker = self.settings, self.config, self.plan.engine
         self.engine = RayEngine(
             worker,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
@@ -98,8 +96,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             driver_cpus=1,  # of AZR's TaskRunner, which this trainer is in
         )
         print(f"azr-population: {', '.join(worker.names)} on {', '.join(self.engine.places)}")
-        base = str(config.actor_rollout_ref.model.path)
-        self._folders = MemberFolders(self.population, self.engine.read, self.directory, base)
+        self._folders = MemberFolders(
+            self.population, self.engine.read, self.directory, worker.base
+        )
         pad = self.tokenizer.pad_token_id
         self.group = PopulationGroup(
             self.engine,

@@ -19,12 +19,11 @@ import torch
 from azr_population.config.effects import differences
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
-from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
-from azr_population.hosts.local.check import check_config, fill_in
-from azr_population.hosts.local.run_engine import base_of, open_engine
+from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.run_engine import open_engine
 from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
@@ -37,6 +36,7 @@ from azr_population.method.held_out_eval import (
     validation_eval,
 )
 from azr_population.method.phases import StepContext
+from azr_population.method.run_plan import RunPlan
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.heartbeat import stop_requests
 from azr_population.pages.console.view import View, console_view, show_start, show_step
@@ -85,14 +85,12 @@ def train(config: Config, view: View | None = None) -> Run:
     """Plays the run that `config` describes; `view` shows it, by default as the command line does.
     Returns the run, with the exit code that the command line ends with. Raises UserError: anything
     about the configuration or the folder that the user can mend."""
-    fill_in(config.task)
-    check_config(config)
-    config.run.dir = config.run.dir or str(next_folder(config.population.name, reserve=True))
-    directory = RunDirectory(config.run.dir)
+    plan = resolve(config)
+    folder = config.run.dir or str(next_folder(config.population.name, reserve=True))
+    directory = RunDirectory(folder)
     directory.refuse_unless_new()
-    config.engine.threads = config.engine.threads or torch.get_num_threads()
     try:
-        return _run(config, directory, view, new=True)
+        return _run(plan.recorded_in(folder), directory, view, new=True)
     finally:
         with suppress(OSError):
             directory.path.rmdir()  # only if it is empty: nothing was started
@@ -126,27 +124,27 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             "give more, or start a new run",
             key="run.steps",
         )
-    check_config(config)
-    config.run.dir = str(path)
+    plan = resolve(config).recorded_in(str(path))
     with directory.locked():
-        return _run(config, directory, view)
+        return _run(plan, directory, view)
 
 
-def _run(config: Config, directory: RunDirectory, view: View | None, new: bool = False) -> Run:
+def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = False) -> Run:
     """Plays the run from its newest sound checkpoint, or from its start. The directory of a `new`
     one is created and locked here; that of another has been locked."""
+    config = plan.config
     view = view or console_view(config.run.console)
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
     seed_file = None if checkpoint else config.task.seed_file
-    seeds = find_domain(config.task.domain).read_seeds(seed_file) if seed_file else []
-    with _self_play(config) as play, ExitStack() as stack:
-        store = Store(play, directory)
+    seeds = plan.domain.read_seeds(seed_file) if seed_file else []
+    with _self_play(plan) as play, ExitStack() as stack:
+        store = Store(play, directory, plan.engine.base)
         if new:
             record: dict[str, Any] = {
                 **environment(),
                 "threads": torch.get_num_threads(),
                 "command": redact([Path(sys.argv[0]).name, *sys.argv[1:]]),
-                "base": fingerprint(base_of(config.base)),
+                "base": fingerprint(plan.engine.base),
             }
             directory.create(to_yaml(config), record)
             stack.enter_context(directory.locked())
@@ -167,12 +165,13 @@ def _run(config: Config, directory: RunDirectory, view: View | None, new: bool =
 
 
 @contextmanager
-def _self_play(config: Config) -> Iterator[SelfPlay]:
+def _self_play(plan: RunPlan) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
-    torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    held_out = held_out_eval(config.eval, config.task) if config.eval.every else None
-    validation = validation_eval(config.evolution, config.task, held_out)
-    with StepContext.open(config, open_engine(config)) as context:
+    config, domain = plan.config, plan.domain
+    torch.set_num_threads(config.engine.threads)
+    held_out = held_out_eval(domain, config) if config.eval.every else None
+    validation = validation_eval(domain, config, held_out)
+    with StepContext.open(plan, open_engine(plan)) as context:
         play = SelfPlay(config, context, tasks_of(held_out, validation))
         play.callbacks = make_callbacks(play, held_out, validation)
         yield play

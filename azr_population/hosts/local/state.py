@@ -10,7 +10,6 @@ import torch
 from azr_population.config.effects import replay_settings
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
-from azr_population.hosts.local.run_engine import base_of
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.phases import valid_tasks
 from azr_population.method.record import StepRecords
@@ -23,11 +22,10 @@ from azr_population.weights.adapter import LARGEST
 class Store:
     """Writes the state of a run into its directory, and puts stored state in place."""
 
-    def __init__(self, play: SelfPlay, directory: RunDirectory) -> None:
+    def __init__(self, play: SelfPlay, directory: RunDirectory, base: str) -> None:
         self.play = play
         self.directory = directory
-        read, base = play.context.engine.read, base_of(play.config.base)
-        self.folders = MemberFolders(play.population, read, directory, base)
+        self.folders = MemberFolders(play.population, play.context.engine.read, directory, base)
 
     def begin(self, seeds: Sequence[ParsedProposal]) -> None:
         """Sets the state before the first step: founders, and the seed tasks that are valid."""

@@ -16,8 +16,11 @@ from fakes import Bytes
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
+from azr_population.domains.known import find_domain
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.batches import COMPLETION
+from azr_population.hosts.azr.settings import DOMAIN, run_config
+from azr_population.method.population import Population
 
 
 class Batch:
@@ -196,3 +199,8 @@ def install_parsers(monkeypatch):
     modules[".rewards.custom_evaluate"].extract_answer = lambda text, kind, boxed_retry: text
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"absolute_zero_reasoner{name}", module)
+
+
+def population_of(settings):
+    """The population that these settings describe, at AZR's learning rate of 1e-6."""
+    return Population(run_config(settings, 1e-6, 2, ["code_o"]), find_domain(DOMAIN))

@@ -1,6 +1,7 @@
 """The override: found in AZR's applications only, inert without it, loud where it cannot work."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -9,9 +10,13 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from refusals import refuses
 
+from azr_population.config.schema import Config
+from azr_population.engines.assembly import EngineSettings
 from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
+from azr_population.hosts.azr.plan import AzrPlan, resolve
 from azr_population.hosts.azr.settings import PopulationSettings, plain_values, read_settings
+from azr_population.weights.adapter import LoraSpec
 
 pytestmark = pytest.mark.usefixtures("vllm_is_there")
 
@@ -22,7 +27,9 @@ data: {train_batch_size: 64, max_prompt_length: 6144, max_response_length: 8096}
 algorithm: {adv_estimator: reinforce_plus_plus, gamma: 1.0, use_kl_in_reward: false}
 actor_rollout_ref:
   model: {path: no/such/folder}
-  actor: {use_kl_loss: false, ppo_epochs: 1, entropy_coeff: 0.0, loss_agg_mode: token-mean}
+  actor:
+    {use_kl_loss: false, ppo_epochs: 1, entropy_coeff: 0.0, loss_agg_mode: token-mean,
+     optim: {lr: 1e-6}}
   rollout: {n: 1, mode: sync, temperature: 1.0}
 reward_model: {enable: false}
 trainer: {critic_warmup: 0, n_gpus_per_node: 8, nnodes: 1}
@@ -83,7 +90,7 @@ def test_every_arm_is_sound_and_names_the_callback(host, arm):
     assert settings.teacher_reward == ("stock" if arm == "single" else "adversarial")
     target = config.hydra.callbacks.azr_population["_target_"]
     assert target == "azr_population.hosts.azr.activation.ActivatePopulation"
-    checks.check_config(config, settings)
+    checks.check_config(config, resolve(config))
 
 
 def test_every_setting_has_the_default_of_its_field(host):
@@ -117,14 +124,14 @@ def test_every_setting_has_the_default_of_its_field(host):
 def test_what_cannot_work_is_refused_by_its_key(host, override):
     config = composed(host, ["+population=4t4s", override])
     with refuses(override.lstrip("+").partition("=")[0]):
-        checks.check_config(config, read_settings(config.population))
+        checks.check_config(config, resolve(config))
 
 
 def test_every_match_needs_a_proposal_of_each_type(host):
     few = ["population.batch_size=6", "population.students=32"]
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
-        checks.check_config(config, read_settings(config.population))
+        checks.check_config(config, resolve(config))
 
 
 def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
@@ -137,15 +144,16 @@ def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
             "data": {"max_prompt_length": 1000, "max_response_length": 24},
         }
     )
-    settings = PopulationSettings()
-    checks.check_base(config, settings)
+    engine = EngineSettings(str(tmp_path), ("agent_0",), LoraSpec(8, 16.0))
+    plan = AzrPlan(Config(), None, None, engine, settings=PopulationSettings(), rows=1)
+    checks.check_base(config, plan)
     config.data.max_response_length = 25
     with refuses("data.max_response_length=25"):
-        checks.check_base(config, settings)
+        checks.check_base(config, plan)
     config.data.max_response_length = 24
-    settings.lora.target_modules = ["q_proj"]
+    on_queries = replace(plan.engine, lora=LoraSpec(8, 16.0, ("q_proj",)))
     with refuses("q_proj"):
-        checks.check_base(config, settings)
+        checks.check_base(config, replace(plan, engine=on_queries))
 
 
 def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
@@ -170,10 +178,10 @@ def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
     config = composed(host, overrides)
     with refuses("60"):
-        checks.check_config(config, read_settings(config.population))
+        checks.check_config(config, resolve(config))
     config = composed(host, [*overrides, "population.batch_size=300"])
-    checks.check_config(config, read_settings(config.population))
-    assert checks.agent_rows(config, read_settings(config.population)) == 50
+    checks.check_config(config, resolve(config))
+    assert resolve(config).rows == 50
 
 
 @pytest.fixture

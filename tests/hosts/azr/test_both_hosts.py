@@ -19,7 +19,7 @@ from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion, GeneratedCounts
 from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.judging import Judge
-from azr_population.hosts.azr.settings import PopulationSettings, population_of
+from azr_population.hosts.azr.settings import PopulationSettings
 from azr_population.method.callbacks import Callback
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.phases import StepContext
@@ -198,7 +198,7 @@ def test_both_hosts_tell_the_same(referee, teachers, students, reward):
     config.evolution.interval, config.evolution.grace_period = 2, 0
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
-    population = population_of(settings_of(config, teacher_reward=reward), 1e-6)
+    population = azr_stand_in.population_of(settings_of(config, teacher_reward=reward))
     inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
     seen = set()
     for _ in range(3):

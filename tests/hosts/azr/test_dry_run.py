@@ -13,7 +13,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.azr import checks, fitting
 from azr_population.hosts.azr.checks import check_parallel
 from azr_population.hosts.azr.dry_run import dry_run
-from azr_population.hosts.azr.settings import read_settings
+from azr_population.hosts.azr.plan import resolve
 
 QWEN_7B = {
     "model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
@@ -53,7 +53,7 @@ def command(path, *dots):
         "hydra": {"overrides": {"task": ["actor_rollout_ref.actor.use_torch_compile=True"]}},
     })  # fmt: skip
     config.merge_with_dotlist(list(dots))
-    return config, read_settings(config.population)
+    return config, resolve(config)
 
 
 @pytest.fixture
@@ -93,27 +93,27 @@ def test_it_tells_between_which_rates_the_members_are(tmp_path, all_there):
 @pytest.mark.parametrize(("sizes", "gib"), [(QWEN_14B, 80), (QWEN_7B, 40), (QWEN_7B, 24)])
 def test_what_cannot_fit_is_refused_with_the_settings_that_mend_it(sizes, gib, tmp_path, all_there):
     memory = f"population.gpu_memory={gib}"
-    config, settings = command(base(tmp_path, sizes), memory)
+    config, plan = command(base(tmp_path, sizes), memory)
     with pytest.raises(UserError) as caught:
-        fitting.check_gpus(config, settings)
+        fitting.fit(config, plan)
     message = str(caught.value)
     assert "\n" not in message
-    lines, ready = dry_run(config, settings)
+    lines, ready = dry_run(config, plan)
     assert not ready and f"refused: {message}" in lines
     # The way out is one.
     dots = re.findall(r"[\w.]+=[\w.]+", message.rpartition("; set ")[2])
     mended = command(base(tmp_path, sizes), memory, *dots)
-    fitting.check_gpus(*mended)
+    fitting.fit(*mended)
     assert dry_run(*mended)[1]
 
 
 def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
     tmp_path, monkeypatch
 ):
-    fitting.check_gpus(*command(base(tmp_path)))
+    fitting.fit(*command(base(tmp_path)))
     monkeypatch.setenv("PATH", "")  # no nvidia-smi
-    fitting.check_gpus(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
-    fitting.check_gpus(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
+    fitting.fit(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
+    fitting.fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
 
 def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
@@ -140,52 +140,45 @@ def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):
         raise OSError("no route")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", lost)
-    config, settings = command("nobody/has-this-base")
+    config, plan = command("nobody/has-this-base")
     message = next(checks.missing(config))
     assert "(OSError)" in message and "hf download" in message
     with refuses("nobody/has-this-base"):
         checks.config_of_base("nobody/has-this-base")
-    assert not dry_run(config, settings)[1]
+    assert not dry_run(config, plan)[1]
 
 
 def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there, capsys):
     share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.65"
-    config, settings = command(base(tmp_path, QWEN_14B), share)
-    lines, ready = dry_run(config, settings)
+    config, plan = command(base(tmp_path, QWEN_14B), share)
+    lines, ready = dry_run(config, plan)
     assert ready and any("population.shard_base" in line for line in lines)
-    fitting.check_gpus(config, settings)
-    assert config.population.shard_base is True and settings.shard_base
+    assert fitting.fit(config, plan).decided["shard_base"] is True
+    assert not plan.decided["shard_base"] and not config.population.get("shard_base")
     assert "population.shard_base=true" in capsys.readouterr().out
     # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
     unsharded = [share, "population.shard_base=false"]
-    config, settings = command(base(tmp_path, QWEN_14B), *unsharded)
-    fitting.check_gpus(config, settings)
-    assert settings.offload is config.population.offload is True
-    assert settings.shard_base is False
+    config, plan = command(base(tmp_path, QWEN_14B), *unsharded)
+    decided = fitting.fit(config, plan).decided
+    assert decided["offload"] is True and decided["shard_base"] is False
     with refuses("population.shard_base"):
-        fitting.check_gpus(
-            *command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false")
-        )
+        fitting.fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
     # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
-    config, settings = command(base(tmp_path))
-    fitting.check_gpus(config, settings)
-    assert settings.shard_base is config.population.shard_base is False
-    assert settings.offload is config.population.offload is False
+    config, plan = command(base(tmp_path))
+    decided = fitting.fit(config, plan).decided
+    assert decided["shard_base"] is decided["offload"] is False
     azrs = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"
-    config, settings = command(base(tmp_path), azrs)
-    fitting.check_gpus(config, settings)
-    assert settings.offload is config.population.offload is True
+    config, plan = command(base(tmp_path), azrs)
+    assert fitting.fit(config, plan).decided["offload"] is True
     # A sampler that computes with the learner's weights has nothing to wait for.
-    config, settings = command(base(tmp_path), azrs, "population.rollout=torch")
-    check_parallel(config, settings)
-    assert not settings.offload
-    config, settings = command(base(tmp_path))
-    fitting.check_gpus(config, settings)
+    config, plan = command(base(tmp_path), azrs, "population.rollout=torch")
+    check_parallel(config, plan)
+    assert not plan.decided["offload"]
+    config, plan = command(base(tmp_path))
     # And what is kept is told to the workers, unless the user has said it.
-    assert 0 < settings.recompute_above_tokens == config.population.recompute_above_tokens <= 8192
-    config, settings = command(base(tmp_path), "population.recompute_above_tokens=0")
-    fitting.check_gpus(config, settings)
-    assert settings.recompute_above_tokens == 0
+    assert 0 < fitting.fit(config, plan).decided["recompute_above_tokens"] <= 8192
+    config, plan = command(base(tmp_path), "population.recompute_above_tokens=0")
+    assert fitting.fit(config, plan).decided["recompute_above_tokens"] == 0
 
 
 def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
@@ -205,7 +198,7 @@ def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_
 def test_activations_that_are_kept_though_they_do_not_fit_are_recomputed(tmp_path, all_there):
     key = "actor_rollout_ref.model.enable_gradient_checkpointing"
     with refuses(f"{key}=true"):
-        fitting.check_gpus(*command(base(tmp_path), f"{key}=False"))
+        fitting.fit(*command(base(tmp_path), f"{key}=False"))
 
 
 QWEN_3B = QWEN_7B | {
@@ -223,15 +216,15 @@ def test_the_examples_for_24_gb_fit_and_start_as_they_are(script, sizes, tmp_pat
     dots = re.findall(r"^    ([\w.]+=\S+) \\$", text, flags=re.MULTILINE)
     assert "data.train_batch_size=8" in dots
     dots += ["population.gpu=4090", "population.gpu_memory=null"]
-    config, settings = command(base(tmp_path, sizes), *dots)
-    lines, ready = dry_run(config, settings)
+    config, plan = command(base(tmp_path, sizes), *dots)
+    lines, ready = dry_run(config, plan)
     assert ready, lines
     left = next(line for line in lines if line.startswith("  left")).split()[1:]
     assert min(map(float, left)) >= 1.5
-    fitting.check_gpus(config, settings)
+    fitting.fit(config, plan)
     refused = command(base(tmp_path, sizes), *dots, "population.offload=false")
     with refuses("population.offload"):
-        fitting.check_gpus(*refused)
+        fitting.fit(*refused)
 
 
 def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(tmp_path, all_there):

@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks
-from azr_population.hosts.azr.settings import read_settings
+from azr_population.hosts.azr.plan import resolve
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [pytest.mark.azr, pytest.mark.usefixtures("vllm_is_there")]
@@ -38,12 +38,12 @@ def test_azrs_own_commands_pass(name, arm, monkeypatch):
     overrides = [re.sub(r"\$(\w+)", lambda m: defaults[m[1]], override) for override in overrides]
     overrides = [override.replace("'", "") for override in overrides]
     config = composed([*overrides, f"+population={arm}"])
-    settings = read_settings(config.population)
-    checks.check_config(config, settings)
-    assert checks.agent_rows(config, settings) == config.data.train_batch_size
+    plan = resolve(config)
+    checks.check_config(config, plan)
+    assert plan.rows == config.data.train_batch_size
     config.algorithm.adv_estimator = "gae"
     with pytest.raises(UserError):
-        checks.check_config(config, settings)
+        checks.check_config(config, plan)
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -104,6 +104,6 @@ def test_every_override_of_our_examples_is_one_of_azrs(
         config = composed(overrides)
         assert ("population" in config) == (arm is not None)
         if arm is not None:
-            settings = read_settings(config.population)
-            assert settings.name == arm
-            checks.check_config(config, settings)
+            plan = resolve(config)
+            assert plan.settings.name == arm
+            checks.check_config(config, plan)

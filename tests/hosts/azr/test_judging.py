@@ -76,11 +76,12 @@ def judged(tokenizer, azr_manager, monkeypatch):
     needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
     from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
+    from azr_stand_in import population_of
 
     from azr_population.config.schema import EvolutionConfig
     from azr_population.hosts.azr.azr_step import Step
     from azr_population.hosts.azr.judging import Judge
-    from azr_population.hosts.azr.settings import PopulationSettings, population_of
+    from azr_population.hosts.azr.settings import PopulationSettings
 
     executor = PythonExecutor(timeout_length=5, ast_check=True)
 
@@ -94,7 +95,7 @@ def judged(tokenizer, azr_manager, monkeypatch):
             settings = PopulationSettings(
                 teachers=2, students=2, teacher_reward=reward, evolution=EvolutionConfig(interval=0)
             )
-            step = Step(population_of(settings, 1e-6))
+            step = Step(population_of(settings))
             step.begin(1)
             step.assign(data, f"gen_{kind}")
             call = Judge(manager, step, group)

@@ -6,13 +6,12 @@ from collections import Counter
 import needs
 import pytest
 import torch
-from azr_stand_in import Batch
+from azr_stand_in import Batch, population_of
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
 from azr_population.hosts.azr.azr_step import NOBODY, Step
 from azr_population.hosts.azr.batches import COMPLETION
-from azr_population.hosts.azr.settings import population_of
 from azr_population.method.proposals import Attempt
 
 SLOTS = [3, 1, 3, 1, 3, 2]
@@ -23,7 +22,7 @@ LENGTHS = [2, 5, 1, 3, 4, 2]
 @pytest.fixture
 def step():
     settings = PopulationSettings(teachers=1, students=3, evolution=EvolutionConfig(interval=0))
-    step = Step(population_of(settings, 1e-6))
+    step = Step(population_of(settings))
     step.begin(1)
     return step
 
@@ -40,7 +39,7 @@ def batch(step=None):
 
 
 def rates(settings):
-    members = population_of(settings, 1e-6).hyperparameters().items()
+    members = population_of(settings).hyperparameters().items()
     return {slot: of_member.lr for slot, of_member in members}
 
 

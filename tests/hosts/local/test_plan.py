@@ -10,13 +10,16 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.hosts.local.check import plan
 from azr_population.hosts.local.doctor import azr_home
+from azr_population.hosts.local.plan import lines, longest_row, peak, resolve, with_layout
 from azr_population.hosts.local.run import train
-from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
 from azr_population.runs.records import metrics_of_members
+
+
+def planned(overrides):
+    return list(lines(with_layout(resolve(load_config(overrides)))))
 
 
 def test_a_dry_run_starts_none(tmp_path, capsys):
@@ -40,7 +43,7 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
     for arm, proposals in (("1t1s", 4), ("single", 2)):
         run = RunDirectory(tmp_path / arm)
         overrides = [f"population={arm}", *small, "run.steps=1", f"run.dir={run.path}"]
-        step_line = next(line for line in plan(load_config(overrides)) if line.startswith("a step"))
+        step_line = next(line for line in planned(overrides) if line.startswith("a step"))
         assert {str(proposals), str(2 * proposals)} <= set(step_line.replace(",", " ").split())
         assert main(["train", *overrides]) == 0
         (step,) = run.metrics()
@@ -55,9 +58,9 @@ def test_the_memory_is_that_of_the_tensors():
     from azr_population.hosts.local.run_engine import open_engine
 
     config = load_config(["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"])
-    with open_engine(config) as text:
-        model = text.engine.learner.model
-        parts = memory(config, model, 512)
+    plan = with_layout(resolve(config))
+    with open_engine(plan) as text:
+        model, parts = text.engine.learner.model, peak(plan)
         factors = [
             factor for slot in range(4) for factor in text.engine.learner.bank.parameters_of(slot)
         ]
@@ -68,11 +71,10 @@ def test_the_memory_is_that_of_the_tensors():
 
 def test_the_chat_template_is_part_of_a_row():
     from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.run_engine import longest_row
 
     tokenizer = load_tokenizer(nano_base_path())
-    assert longest_row(load_config([]), tokenizer) <= 512
-    chat = load_config(["base=hf", f"base.path={nano_base_path()}"])
+    assert longest_row(resolve(load_config([])), tokenizer) <= 512
+    chat = resolve(load_config(["base=hf", f"base.path={nano_base_path()}"]))
     plain = longest_row(chat, tokenizer)
     tokenizer.chat_template = (
         "{{ 'You are a helpful assistant. ' * 20 }}"
@@ -92,19 +94,19 @@ def test_the_chat_template_is_part_of_a_row():
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, culprit):
     with refuses(culprit.format(tmp=tmp_path)):
-        plan(load_config([text.format(tmp=tmp_path) for text in overrides]))
+        planned([text.format(tmp=tmp_path) for text in overrides])
 
 
 def test_a_folder_that_is_in_use_is_named_and_the_plan_printed(tmp_path):
     (tmp_path / "thesis.txt").touch()
-    lines = plan(load_config([f"run.dir={tmp_path}"]))
-    assert len(lines) > 5 and str(tmp_path) in lines[-1]
+    printed = planned([f"run.dir={tmp_path}"])
+    assert len(printed) > 5 and str(tmp_path) in printed[-1]
 
 
 def test_a_run_without_a_folder_gets_a_new_one():
     small = ["population=2t2s", "population.batch_size=6"]
     first = next_folder("2t2s")
-    assert f"into {first}, " in plan(load_config(small))[1] and not first.exists()
+    assert f"into {first}, " in planned(small)[1] and not first.exists()
     first.mkdir(parents=True)
     assert next_folder("2t2s").name == f"{first.name.removesuffix('1')}2"
 

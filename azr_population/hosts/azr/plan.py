@@ -1,0 +1,48 @@
+"""The plan of a population inside AZR: made from AZR's command in its driver, played by our trainer
+in AZR's TaskRunner, another process, which it is sent to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.domains.known import find_domain
+from azr_population.hosts.azr.settings import (
+    DOMAIN,
+    agent_rows,
+    engine_settings,
+    read_settings,
+    run_config,
+)
+from azr_population.method.run_plan import RunPlan
+
+DECIDED = ("shard_base", "offload", "recompute_above_tokens")
+"""Settings of the learner that are decided by what fits."""
+
+
+@dataclass(frozen=True)
+class AzrPlan(RunPlan):
+    """One run inside AZR, decided; AZR's own configuration stays AZR's."""
+
+    settings: PopulationSettings = field(kw_only=True)
+    """As the command has them."""
+    rows: int = field(kw_only=True)
+    """Of each problem type that the single agent proposes, and solves; a teacher proposes (and a
+    student solves) twice as many, which makes the rows per member equal in all arms."""
+
+    @property
+    def decided(self) -> dict[str, Any]:
+        """What the configuration of the run records of `DECIDED`."""
+        return {key: getattr(self.engine.learner, key) for key in DECIDED}
+
+
+def resolve(command: Any, device: str | None = None) -> AzrPlan:
+    """The plan of AZR's composed command, on its `trainer.device` or on this one; imports what
+    dotted names name. Raises UserError: a setting that no run can work with."""
+    settings, domain = read_settings(command.population), find_domain(DOMAIN)
+    rows = agent_rows(command, settings)
+    actor_lr = command.actor_rollout_ref.actor.optim.lr
+    config = run_config(settings, actor_lr, rows, command.azr.problem_types)
+    engine = engine_settings(command, settings, device)
+    return AzrPlan(config, domain, domain.format("chat"), engine, settings=settings, rows=rows)

@@ -1,0 +1,242 @@
+"""The plan of a local run: made from the configuration, checked, printed (`train --dry-run`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import Config, PopulationConfig
+from azr_population.domains.known import find_domain
+from azr_population.engines.assembly import EngineSettings, check_engine, check_settings, lora_of
+from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
+from azr_population.engines.base_model import load_tokenizer
+from azr_population.engines.memory import Architecture, Load, phases, size
+from azr_population.engines.text import encode
+from azr_population.engines.torch_rollout import refuse_recurrent
+from azr_population.errors import UserError
+from azr_population.hosts.loggers import check_loggers
+from azr_population.method.advantages import BASELINES
+from azr_population.method.config_check import check_population, replacement_line
+from azr_population.method.members import Roster
+from azr_population.method.population import founder_sources
+from azr_population.method.run_plan import RunPlan
+from azr_population.runs.directory import RunDirectory, next_folder
+from azr_population.weights.bank import target_layers
+
+
+def resolve(config: Config) -> RunPlan:
+    """The plan of a run, checked as far as it can be without its base; imports what dotted names
+    name. Raises UserError: naming the key, the value and what would be accepted."""
+    plan = resolve_stored(config)
+    check_loggers(config.logger.names)
+    BASELINES.find(config.population.student_advantage)
+    check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
+    return plan
+
+
+def resolve_stored(config: Config) -> RunPlan:
+    """The same for members that are measured after their run: engine, prompts and tasks are
+    checked. Raises UserError: as `resolve`."""
+    check_engine(config.engine.name, config.engine.workers)
+    domain, tasks = find_domain(config.task.domain), config.task
+    domain.check(tasks)
+    decided = {
+        "types": domain.wanted(tasks.types),
+        "reject": list(domain.rules) if tasks.reject is None else tasks.reject,
+    }
+    threads = {"threads": config.engine.threads or torch.get_num_threads()}
+    whole = config.model_copy(
+        update={
+            "task": tasks.model_copy(update=decided),
+            "engine": config.engine.model_copy(update=threads),
+        }
+    )
+    plan = RunPlan(whole, domain, domain.format(config.base.prompt_format), _engine(whole))
+    check_settings(plan.engine)
+    return plan
+
+
+def _engine(config: Config) -> EngineSettings:
+    engine, population = config.engine, config.population
+    roster = Roster.make(population.teachers, population.students)
+    return EngineSettings(
+        base=str(config.base.path or nano_base_path()),
+        names=tuple(member.name for member in roster),
+        lora=lora_of(config.base.lora),
+        device=engine.device,
+        dtype=config.base.dtype,
+        quantization=config.base.quantization,
+        rollout=engine.rollout,
+        generate_rows=engine.generate_batch_size,
+        vllm=engine.vllm,
+        learner=engine,
+        seed=config.seed,
+        threads=engine.threads,
+    )
+
+
+def with_layout(plan: RunPlan) -> RunPlan:
+    """The plan with what its processes hold; the base is read without its weights. Raises
+    UserError: no causal LM or no tokenizer, no layers of the names in `base.lora.target_modules`,
+    rows that do not fit its context, or a run that does not fit this machine."""
+    path = plan.engine.base
+    if plan.config.base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
+        raise UserError(
+            f"base.path={path} is not there yet; make it by `python tools/bases/warm_up.py --out "
+            f"{path}`, or give its folder",
+            key="base.path",
+        )
+    folder = base_folder(path, weights=False)
+    with loading(path):
+        model, tokenizer = meta_model(folder), load_tokenizer(folder)
+    if not plan.engine.rollout_class.own_weights:
+        refuse_recurrent(model)
+    longest, context = longest_row(plan, tokenizer), context_of(model)
+    if context is not None and longest > context:
+        raise UserError(
+            f"rows of {longest} tokens (prompt, engine.max_proposal_tokens, max_answer_tokens)"
+            f" do not fit the base's context of {context}; lower one of them, or use another base"
+        )
+    target_layers(model, plan.engine.lora)
+    laid_out = replace(plan, layout=_layout(plan, model.config, longest))
+    _check_memory(laid_out)
+    return laid_out
+
+
+def longest_row(plan: RunPlan, tokenizer: Any) -> int:
+    """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
+    proposal and what is written in answer. The chat template counts, `task.example_tasks` do
+    not."""
+    format, longest = plan.format, 0
+    for kind in plan.types:
+        (prompt,) = encode(tokenizer, [format.propose_prompt(kind)], format.chat)
+        # Solving is asked for in about as many words, and the proposal.
+        longest = max(longest, len(prompt) + sum(_row_limits(plan, kind)))
+    return longest
+
+
+def _layout(plan: RunPlan, model_config: Any, longest: int) -> Load | None:
+    """What each process holds, with rows of at most `longest` tokens."""
+    architecture, population = Architecture.of(model_config), plan.config.population
+    if architecture is None:
+        return None
+    written = max(max(_row_limits(plan, kind)) for kind in plan.types)
+    return Load.of(
+        architecture,
+        plan.engine,
+        longest - written,
+        written,
+        rows=attempts(population) + replays(population),
+        ranks=plan.config.engine.workers,
+    )
+
+
+def peak(plan: RunPlan) -> dict[str, float]:
+    """Bytes by what needs them, in the phase of a step that takes most; empty without a layout."""
+    if plan.layout is None:
+        return {}
+    parts = phases(plan.layout, room_on(plan.config.engine.device)).values()
+    return max(parts, key=lambda by_part: sum(by_part.values()))
+
+
+def memory_line(plan: RunPlan) -> str:
+    """A sentence on the memory that each process of the run takes."""
+    parts, engine = peak(plan), plan.config.engine
+    if not parts:
+        return "memory: not worked out for a base of this kind"
+    listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
+    each = f" in each of {engine.workers} processes" if engine.workers > 1 else ""
+    return (
+        f"memory on {engine.device}{each}: at most {size(sum(parts.values()))} beside Python and "
+        f"its libraries ({listed})"
+    )
+
+
+def _check_memory(plan: RunPlan) -> None:
+    """Raises UserError: this machine has no room for the run; a Ray that runs elsewhere
+    (RAY_ADDRESS) is not looked at."""
+    engine, needed = plan.config.engine, sum(peak(plan).values())
+    total = needed * (engine.workers if engine.device == "cpu" else 1)
+    elsewhere = engine.name == "ray" and os.environ.get("RAY_ADDRESS")
+    if total > (room := room_on(engine.device)) and not elsewhere:
+        raise UserError(
+            f"engine.device={engine.device} has {size(room)} of memory, and the run takes up to "
+            f"{size(total)} ({memory_line(plan)}); lower population.teachers, population.students, "
+            "base.lora.rank, engine.generate_batch_size, engine.micro_batch_tokens or "
+            "engine.workers",
+            key="engine.device",
+        )
+
+
+def room_on(device: str) -> int:
+    """Bytes of memory that the device has, used or not."""
+    if device == "cuda" and torch.cuda.is_available():
+        return int(torch.cuda.get_device_properties(0).total_memory)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _row_limits(plan: RunPlan, kind: str) -> tuple[int, int]:
+    """Tokens of the longest proposal of such a task, and of the longest answer to it."""
+    engine, format = plan.config.engine, plan.format
+    return (
+        engine.max_proposal_tokens or format.max_new_tokens(kind, "propose"),
+        engine.max_answer_tokens or format.max_new_tokens(kind, "solve"),
+    )
+
+
+def proposals(population: PopulationConfig) -> int:
+    """Rows that a step's teachers write."""
+    return population.proposal_batch_size * max(1, population.teachers)
+
+
+def attempts(population: PopulationConfig) -> int:
+    """Rows that a step's students write at most at new tasks."""
+    return proposals(population) * population.samples_per_task
+
+
+def replays(population: PopulationConfig) -> int:
+    """Rows that they write at tasks of earlier steps."""
+    tasks = population.replay_batch_size * max(1, population.students)
+    return tasks * population.samples_per_task
+
+
+def lines(plan: RunPlan) -> Iterator[str]:
+    """The plan in words: who plays, what a step is at most, what it needs of the memory."""
+    config, roster = plan.config, plan.roster
+    population, evals, run = config.population, config.eval, config.run
+    folder = run.dir or next_folder(population.name)
+    weights = plan.layout.architecture.weights / 1e6 if plan.layout else None
+    weighs = f"; {weights:,.1f} million weights in {config.base.dtype}" if weights else ""
+    yield (
+        f"{population.name} on {config.base.name}: {', '.join(member.name for member in roster)}"
+        f"{weighs}"
+    )
+    yield (
+        f"{run.steps} steps from seed {config.seed}, into {folder}, a checkpoint every "
+        f"{run.checkpoint_every}"
+    )
+    yield (
+        f"a step: {proposals(population)} proposals, at most {attempts(population)} attempts at "
+        f"them and {replays(population)} at earlier tasks; at most "
+        f"{population.batch_size * len(roster)} rows trained on ({population.batch_size} a member)"
+    )
+    yield replacement_line(config.evolution, population.teachers, population.students)
+    for name, source in founder_sources(population.init_from, roster).items():
+        yield f"{name} starts from {source}"
+    if evals.every:
+        yield (
+            f"eval: {evals.tasks_per_type * len(plan.types)} tasks for each of "
+            f"{len(roster.students)} members after the first step, every {evals.every}, after the "
+            "last"
+        )
+    yield memory_line(plan)
+    try:
+        RunDirectory(folder).refuse_unless_new()
+    except UserError as error:  # the run needs another folder; the plan holds all the same
+        yield str(error)

@@ -1,0 +1,47 @@
+"""The plan of a run: everything that is decided before anything is loaded.
+
+Each host makes one from what the user typed (`resolve`), checks it, prints it (the dry run) and
+plays it. Nothing writes into a plan or into its configuration: what makes a run fit returns a new
+plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from azr_population.config.schema import Config
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format
+from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.memory import Load
+from azr_population.method.members import Roster
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """One run, decided."""
+
+    config: Config
+    """Whole: what was left open is filled in."""
+    domain: Domain
+    format: Format
+    """Of the prompts; inside AZR prompts are AZR's, and it is not used."""
+    engine: EngineSettings
+    layout: Load | None = None
+    """What each process holds of the engine; None: not yet worked out, or a base of another kind
+    than `Architecture` knows."""
+
+    @property
+    def roster(self) -> Roster:
+        """The members before the first step."""
+        return Roster.make(self.config.population.teachers, self.config.population.students)
+
+    @property
+    def types(self) -> list[str]:
+        """The types of task that are proposed."""
+        return self.domain.wanted(self.config.task.types)
+
+    def recorded_in(self, folder: str) -> RunPlan:
+        """The plan of a run in this folder."""
+        run = self.config.run.model_copy(update={"dir": folder})
+        return replace(self, config=self.config.model_copy(update={"run": run}))
