@@ -4,7 +4,7 @@ against each other."""
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import rich_click as click
 
@@ -19,6 +19,7 @@ from azr_population.cli.app import (
     run_argument,
     seed_option,
 )
+from azr_population.config import Dtype
 from azr_population.errors import UserError
 
 
@@ -79,7 +80,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
 @click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
 @click.option(
     "--dtype",
-    type=click.Choice(["float32", "bfloat16", "float16"]),
+    type=click.Choice(get_args(Dtype)),
     default="float32",
     help="dtype of the weights",
 )

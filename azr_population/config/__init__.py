@@ -1,1 +1,6 @@
-"""Hydra config groups and the dataclasses that they fill."""
+"""Hydra config groups and the classes that they fill."""
+
+from typing import Literal
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+"""Of weights; here because the command line names it without loading the schema."""

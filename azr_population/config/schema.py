@@ -26,6 +26,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
+from azr_population.config import Dtype
 from azr_population.errors import UserError
 from azr_population.printable import HIDDEN, redact
 
@@ -42,7 +43,6 @@ LocalPath = Annotated[str, AfterValidator(_absolute)]
 COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
 
-Dtype = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["nf4"]
 
 TRAINING: dict[str, Any] = {"affects": "training"}
@@ -322,8 +322,8 @@ class RefereeConfig(Section):
     """Wall-clock seconds for one execution: the last resort."""
     cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
-    share: int = Field(default=16, ge=1, le=256)
-    """Tasks that may share a process if their programs are shareable; 1: none."""
+    tasks_per_process: int = Field(default=16, ge=1, le=256)
+    """Tasks that may share a process if their programs cannot affect each other; 1: none."""
     memory_mb: int = Field(default=256, ge=16, le=1 << 20)
     allow_unsandboxed: bool = False
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from azr_population.domains.domain import Domain
-from azr_population.domains.known import NotRun, find_domain
+from azr_population.domains.known import UntrustedDomain, find_domain
 from azr_population.errors import UserError
 from azr_population.printable import printable
 from azr_population.registry import trusted
@@ -164,7 +164,7 @@ def domain_of(run: RunDirectory) -> Domain:
     name = str(config_of(run, "task", "domain") or "code")
     if "." in name and not trusted(name):
         _log_once(name)
-        return NotRun()
+        return UntrustedDomain()
     return find_domain(name)
 
 
