@@ -61,7 +61,7 @@ class Population:
         self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
-        self.buffer = TaskBuffer(config.task.buffer_size)
+        self.buffer = TaskBuffer(config.task.buffer_size, config.seed)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.step = 0
         self.matches: list[Match] = []
@@ -196,10 +196,9 @@ class Population:
         """
         metrics = record.step_record(self, rows, practice, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
-        generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
-                self.buffer.add(row.task, generator)
+                self.buffer.add(row.task)
         tasks = record.task_records(self.step, rows)
         return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
 
@@ -214,7 +213,8 @@ class Population:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`. Raises UserError: the state is of another population."""
+        """The inverse of `state`. Raises UserError: the state is of another population. Raises
+        ValueError: a value has another type than a run stores, or is out of bounds."""
         roster = Roster.from_json(state["roster"])
         stored, names = ([member.name for member in members] for members in (roster, self.roster))
         if stored != names:
@@ -227,3 +227,5 @@ class Population:
         self.buffer.load_state(state["buffer"])
         self.matchmaker.load_state(state["history"])
         self.evolution.load_state(state)
+        for member in roster:
+            self.evolution.check_rates(member)
