@@ -62,7 +62,7 @@ class Callback:
     """Its name in `time/<phase>`."""
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
+        self, population: Population, rows: Sequence[Proposal], replayed: Sequence[Attempt]
     ) -> None:
         """After the update, before ratings change and members are replaced."""
 
@@ -114,8 +114,9 @@ class EvalCallback(Callback):
 
 @dataclass
 class MeasureFitness(Callback):
-    """Sets the students' `skill` just before members are replaced: their greedy score on an eval
-    with another seed, which shares no task with the reported one. Teachers keep their rating."""
+    """Sets the students' `measured_fitness` just before members are replaced: their greedy score on
+    an eval with another seed, which shares no task with the reported one. Teachers keep their
+    rating."""
 
     context: StepContext
     validation: HeldOutEval
@@ -123,7 +124,7 @@ class MeasureFitness(Callback):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
+        self, population: Population, rows: Sequence[Proposal], replayed: Sequence[Attempt]
     ) -> None:
         self._reliability = None
         students = population.roster.students
@@ -131,7 +132,7 @@ class MeasureFitness(Callback):
             return
         scores = [self.validation.greedy(self.context, student) for student in students]
         for student, task_scores in zip(students, scores, strict=True):
-            student.skill = mean(task_scores)
+            student.measured_fitness = mean(task_scores)
         if scores[0]:
             self._reliability, _ = reliability(scores) or (0.0, 0.0)
 

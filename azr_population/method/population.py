@@ -172,7 +172,7 @@ class Population:
         )
         births = self.evolution.replace(self.step, self.roster, make_child)
         for member in self.roster:
-            member.skill = None
+            member.measured_fitness = None
         return births
 
     def record(
@@ -182,7 +182,7 @@ class Population:
         generated: Mapping[int, Generated],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
-        practice: Sequence[Attempt] = (),
+        replayed: Sequence[Attempt] = (),
     ) -> StepRecords:
         """The records of the step. Adds its tasks to the buffer.
 
@@ -192,9 +192,9 @@ class Population:
             generated: rollouts and tokens that it generated for each member, by slot.
             matches: what `rate` returned.
             births: what `evolve` returned.
-            practice: attempts outside the matches.
+            replayed: attempts outside the matches.
         """
-        metrics = record.step_record(self, rows, practice, updates, generated, matches)
+        metrics = record.step_record(self, rows, replayed, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
         for row in rows:
             if row.task is not None:
