@@ -163,7 +163,7 @@ def main() -> None:
     tasks, left_out = read_tasks(arguments.seeds)
     tasks = tasks[: arguments.tasks]
     limits = RefereeSettings(workers=workers, timeout=DEADLINE)
-    referees = [Referee(limits), Referee(replace(limits, tasks_per_process=1))]
+    referees = [Referee(limits), Referee(replace(limits, share=1))]
     contenders = {
         f"referee, {workers} workers, the default": with_referee(referees[0]),
         "referee, no two tasks share a child": with_referee(referees[1]),

@@ -160,7 +160,8 @@ def differences(first: Path, other: Path, steps: int) -> list[str]:
     differing = [
         f"{run.path.name}: metrics are not of each step once, or there are damaged lines"
         for run in runs
-        if [row["step"] for row in run.metrics()] != list(range(1, steps + 1)) or run.unreadable()
+        if run.unreadable()
+        or [row["step"] for row in run.read("metrics")] != list(range(1, steps + 1))
     ]
     for record in RECORDS:
         rows = [[_untimed(row) for row in run._read(record)] for run in runs]

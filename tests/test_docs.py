@@ -136,13 +136,12 @@ def test_what_is_ones_own_plays(extension_folder, capsys):
     ]
     (line,) = [p.line for p in commands() if "run.dir=runs/custom" in p.line]
     assert main([*shlex.split(line)[1:], *small]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("sampling for 4 members\n") and "finished after step 2" in printed
+    assert capsys.readouterr().out == "sampling for 4 members\nplaying 2t2s\nfinished\n"
     run = Run(extension_folder / "runs" / "custom")
-    births = list(run.directory.lineage())
+    births = list(run.directory.read("lineage"))
     assert births and {birth["operator"] for birth in births} == {"my_operator.shrink"}
     assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]
-    rows = list(run.directory.completions())
+    rows = list(run.directory.read("completions"))
     assert {row["reward"] for row in rows if row["phase"] == "solve"} == {0.0, 1.0}
     paid = {row["reward"] for row in rows if row["verdict"] == "valid"}
     assert paid and paid <= {

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from azr_population.analysis.frame import curve
 from azr_population.analysis.html import figure
 from azr_population.analysis.statistics import (
     Estimate,
     compare,
-    difference_of_shares,
     interval_text,
     tenth,
 )
 from azr_population.domains.metric import SOLVERS, Metric
-from azr_population.runs.directory import RunDirectory
 from azr_population.runs.meanings import meaning
-from azr_population.runs.records import Record, domain_of, number
+from azr_population.runs.records import Record, number
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import curve
 
 SHORT = 40
 """Steps up to which a run is called short: a tenth of them are four steps at most."""
@@ -45,33 +44,35 @@ class Change(NamedTuple):
     difference: Estimate
 
 
-def measured_changes(run: RunDirectory, last: int) -> dict[str, Change]:
+def measured_changes(run: RunData, last: int) -> dict[str, Change]:
     """By metric: `solve_rate`, the size, `valid_frac`, `eval/greedy`, as far as recorded up to step
     `last`; nothing for a run of one step.
 
-    The solve rate and the size are means over valid tasks (Welch's interval; a task is one
-    observation, since its attempts depend on each other), the valid share is of proposals
-    (Newcombe's), the eval is paired by its tasks, each scored by the mean over members.
+    The solve rate and the size of valid tasks and the share of valid proposals are means over
+    steps: a step is one observation, because what it proposes and solves depends on the members as
+    they were then. The eval is paired by its tasks, each scored by the mean over members.
     """
     if last < 2:
         return {}
     changes: dict[str, Change] = {}
-    names = ["solve_rate", *(measure.name for measure in domain_of(run).measures[:1])]
-    early, late = _ends(run.tasks(), names, last)
-    for name in names:
-        a, b = early[name].dropna(), late[name].dropna()
+    names = ["solve_rate", *(measure.name for measure in run.domain.measures[:1])]
+    tasks = _by_step(run.read("tasks"), names).mean()
+    matches = _by_step(run.read("matches"), ["valid", "proposed"]).sum()
+    matches = matches[matches["valid"].between(0, matches["proposed"]) & (matches["proposed"] > 0)]
+    steps = (
+        tasks.assign(valid_frac=matches["valid"] / matches["proposed"])
+        if len(tasks)
+        else ((matches["valid"] / matches["proposed"]).to_frame("valid_frac"))
+    )
+    width = tenth(last)
+    for name, values in steps.items():
+        a = values[values.index <= width].dropna()
+        b = values[(values.index > max(width, last - width)) & (values.index <= last)].dropna()
         if len(a) and len(b):
             test = compare(b.tolist(), a.tolist(), paired=False)
-            changes[name] = Change(a.mean(), b.mean(), test)
-    before, after = (
-        (int(end["valid"].sum()), int(end["proposed"].sum()))
-        for end in _ends(run.matches(), ["valid", "proposed"], last)
-    )
-    if 0 <= before[0] <= before[1] > 0 and 0 <= after[0] <= after[1] > 0:
-        test = difference_of_shares(after, before)
-        changes["valid_frac"] = Change(before[0] / before[1], after[0] / after[1], test)
+            changes[str(name)] = Change(a.mean(), b.mean(), test)
     scores: dict[int, list[list[float]]] = {}
-    for row in run.evals():
+    for row in run.read("evals"):
         if row.get("greedy"):
             scores.setdefault(row["step"], []).append(row["greedy"])
     if len(scores) > 1:
@@ -82,18 +83,16 @@ def measured_changes(run: RunDirectory, last: int) -> dict[str, Change]:
     return changes
 
 
-def _ends(rows: Iterable[Record], names: Sequence[str], last: int) -> list[pd.DataFrame]:
-    """These columns of the records of the first and of the last tenth of the steps."""
+def _by_step(rows: Iterable[Record], names: Sequence[str]) -> Any:
+    """These columns of the records, grouped by step."""
     found = [(row["step"], *map(number, map(row.get, names))) for row in rows]
-    table = pd.DataFrame(found, columns=["step", *names]).astype(float)
-    step, width = table["step"], tenth(last)
-    return [table[step <= width], table[(step > last - width) & (step > width) & (step <= last)]]
+    return pd.DataFrame(found, columns=["step", *names]).astype(float).groupby("step")
 
 
 Tile = dict[str, str]
 """Texts of a figure at the top of the page: `title`, `role`, `colour` (a class of the page's
-style), `value`, `before` (the first value, of a change beyond noise), `words` (the change), `path`
-(the curve as points of an SVG of 100 by 30) and `line` (all in one; empty where nothing moves)."""
+style), `value`, `before` (the first value, of a change beyond noise), `words` (the change) and
+`path` (the curve as points of an SVG of 100 by 30)."""
 
 
 def tiles_of(
@@ -143,9 +142,8 @@ def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
     }
     if metric == _COVERAGE:  # it can only grow, so its last value says all
         total = {"role": "", "colour": "ink", "value": f"{round(change.last):,}", "before": ""}
-        return tile | total | {"words": "so far", "line": ""}
-    whose = f" ({role})" if role else ""
-    return tile | {"line": f"{metric.title}{whose}: {first} to {last}, {tile['words']}"}
+        return tile | total | {"words": "so far"}
+    return tile
 
 
 def nothing_valid(table: pd.DataFrame) -> str:
@@ -166,23 +164,3 @@ def nothing_valid(table: pd.DataFrame) -> str:
         f"None of {proposed:,} proposals is a valid task, so no member learned to solve: "
         f"{', '.join(shown)}{more}."
     )
-
-
-def changed(steps: int, tiles: Sequence[Tile]) -> list[str]:
-    """Lines on what changed up to the last recorded step; empty if no tile shows a change."""
-    moving = [tile["line"] for tile in tiles if tile["line"]]
-    if steps < 2 or not moving:
-        return ["One step is recorded: nothing can have changed yet."] * (steps == 1)
-    width = tenth(steps)
-    ends = "first step to the last" if width == 1 else f"first {width} steps to the last {width}"
-    lines = [
-        f"From the {ends} (held-out tasks: first eval to last), with 95% intervals over the tasks "
-        "of this run:",
-        *moving,
-    ]
-    if steps <= SHORT:
-        lines.append(
-            f"{steps} steps are few: they show that all parts work together. Only runs with other "
-            "seeds show whether a change comes back."
-        )
-    return lines

@@ -1,40 +1,61 @@
 """Arms side by side: which is better, by how much, at what cost.
 
-A value "at the end" is of the last step at which both arms have it, in the last tenth of the steps
-that all runs have; where there is none, there is no difference. What was not measured alike is
-never subtracted.
+Every run that was given counts or is named. A run that ended early or diverged counts as the worst
+score; what was not measured alike, or may not have been, is never subtracted. A value "at the end"
+is of the last step at which all runs that got that far were measured.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-import pandas as pd
-
-from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Difference, differences, short_differences
-from azr_population.analysis.inputs import ComparedArm, arms_of
+from azr_population.analysis.inputs import ComparedArm, arms_of, conditions
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
+    FEWEST,
+    LEVEL,
     NOTHING,
     REDUCERS,
     Estimate,
     compare,
+    detectable,
+    far_apart,
+    holm,
     interval,
     interval_text,
-    tenth,
+    seeds_for,
 )
 from azr_population.domains.metric import Metric
+from azr_population.runs.azr_log import OTHERWISE
+from azr_population.runs.run_data import RunData
 
 SKILL = ("validation", "benchmark/pass@1", "eval/greedy")
 """What says which arm is better: the first of these that both arms have and measured alike."""
 _BEFORE = (*SKILL, "eval/best", "solve_rate")
 _AFTER = ("coverage", "coverage_per_task", "valid_frac")
 _REDUCED = {"last_10pct": "last tenth of the steps", "change": "change"}
+_WORTH = 0.03
+"""The difference for which a sentence names the seeds that would show it."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A metric of an arm."""
+
+    samples: Mapping[str, float]
+    """A number per seed, by the run's path."""
+    failed: Mapping[str, str]
+    """Seeds that ended early or diverged, and how."""
+    unknown: Mapping[str, str]
+    """Seeds without a value for another reason."""
+    missing: str = ""
+    """Why the arm has no value; else empty."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +66,7 @@ class ComparedMetric:
     metric: Metric
     step: int
     """At which it is compared; 0 where it has no steps."""
-    samples: list[dict[str, float]]
-    """A number per seed."""
-    missing: list[str]
-    """Why an arm has no value; else empty."""
+    measured: Sequence[Measured]
 
     @property
     def title(self) -> str:
@@ -58,21 +76,47 @@ class ComparedMetric:
         return f"{self.metric.title}, step {self.step}" if self.step else self.metric.title
 
     def value(self, arm: int) -> Estimate:
-        return interval(self.samples[arm])
+        return interval(self.measured[arm].samples)
+
+    @cached_property
+    def tests(self) -> dict[tuple[int, int], Estimate]:
+        """(arm, than) -> the mean difference of all pairs that may be subtracted. An equal seed
+        does not make two arms play the same tasks, so seeds are not paired. p is Holm's for the
+        number of pairs."""
+        tests = {}
+        for than, arm in combinations(range(len(self.arms)), 2):
+            if not self.why_not(arm, than):
+                a, b = (self.measured[place].samples for place in (arm, than))
+                tests[arm, than] = compare(a, b, False)
+        corrected = holm([test.p for test in tests.values()])
+        return {
+            pair: Estimate(test.mean, test.low, test.high, test.counts, p)
+            for (pair, test), p in zip(tests.items(), corrected, strict=True)
+        }
+
+    def why_not(self, arm: int, than: int) -> str:
+        """Why two arms are not compared; empty where they are."""
+        for place in (than, arm):
+            measured, name = self.measured[place], self.arms[place].name
+            if measured.missing:
+                return f"{name} has {measured.missing}"
+            if measured.unknown:
+                run, why = next(iter(measured.unknown.items()))
+                return f"{run} of {name} {why}; --drop-failed leaves it out"
+        return not_comparable(self.metric, self.arms[than], self.arms[arm])
 
     def difference(self, arm: int, than: int = 0) -> tuple[Estimate, str]:
-        """The mean of `arm` minus that of `than` with Welch's interval (an equal seed does not make
-        two arms play the same tasks), and what it means in words."""
-        if missing := self.missing[than] or self.missing[arm]:
-            return NOTHING, missing
-        if not_comparable(self.metric, self.arms[than], self.arms[arm]):
-            return NOTHING, "not the same measure"
-        test = compare(self.samples[arm], self.samples[than], False)
+        """The mean of `arm` minus that of `than`, and what it means in words."""
+        test = self.tests.get((arm, than))
+        if test is None:
+            missing = self.measured[than].missing or self.measured[arm].missing
+            return NOTHING, missing or "not the same measure"
         if math.isnan(test.low):
-            return test, "no verdict: one seed"
-        if test.low > 0:
-            return test, "higher"
-        return test, "lower" if test.high < 0 else "no difference shown"
+            few = min(test.counts) < FEWEST
+            return test, f"no verdict: {'fewer than three seeds' if few else 'no variance'}"
+        if not test.p < LEVEL:
+            return test, "no difference shown"
+        return test, "higher" if test.mean > 0 else "lower"
 
 
 @dataclass(frozen=True)
@@ -95,7 +139,7 @@ class Comparison:
 
     arms: Sequence[ComparedArm]
     step: int
-    """The last step that all runs have recorded."""
+    """The last step that runs of all arms have recorded."""
     rows: Sequence[ComparedMetric]
     pairs: Sequence[Pair]
     differing: Sequence[Difference]
@@ -105,9 +149,11 @@ class Comparison:
         """For scripts: fractions within 0 and 1, null where there is no value."""
 
         def of_arm(row: ComparedMetric, arm: int) -> dict[str, Any]:
-            test, words = row.difference(arm) if arm else (None, row.missing[0])
+            measured = row.measured[arm]
+            test, words = row.difference(arm) if arm else (None, measured.missing)
             difference = {"difference": test.to_json() if test else None, "verdict": words}
-            return {**row.value(arm).to_json(), **difference}
+            left = {"failed": dict(measured.failed), "unknown": dict(measured.unknown)}
+            return {**row.value(arm).to_json(), **left, **difference}
 
         pairs = [
             {"arm": pair.arm, "than": pair.than, "sentence": pair.sentence}
@@ -128,122 +174,240 @@ class Comparison:
         return {**sections, "warnings": list(self.warnings)}
 
 
-def compare_arms(arguments: Sequence[str]) -> Comparison:
-    """Compares the runs that the arguments name (see `arms_of`). Raises UserError: the arguments do
-    not name two arms."""
+@dataclass
+class _Measuring:
+    """Measures arms at their common end."""
+
+    arms: Sequence[ComparedArm]
+    drop_failed: bool
+    step: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.step = min(max(run.last for run in arm.runs) for arm in self.arms)
+
+    def row(self, metric: Metric) -> ComparedMetric:
+        at = self.step
+        if metric.name.startswith("benchmark"):
+            at = 0
+        elif metric.reduce == "last":
+            steps = [
+                measured
+                for arm in self.arms
+                for run in arm.runs
+                if run.last >= self.step and (measured := self._steps(run, metric))
+            ]
+            at = max(set.intersection(*steps), default=self.step) if steps else self.step
+        return ComparedMetric(
+            self.arms, metric, at, [self._of_arm(arm, metric, at) for arm in self.arms]
+        )
+
+    def _steps(self, run: RunData, metric: Metric) -> set[int]:
+        """The steps at which a run recorded something for the metric, a number or not."""
+        keys = (metric.name, *(f"{role}/{metric.name}" for role in metric.roles))
+        lines = (line for line in run.complete_lines if line["step"] <= self.step)
+        return {line["step"] for line in lines if any(key in line for key in keys)}
+
+    def _of_arm(self, arm: ComparedArm, metric: Metric, at: int) -> Measured:
+        samples: dict[str, float] = {}
+        failed: dict[str, str] = {}
+        unknown: dict[str, str] = {}
+        recorded = False
+        for run in arm.runs:
+            value, why, has_failed = self._of_run(run, metric, at)
+            recorded = recorded or value is not None or has_failed or "impossible" in why
+            if value is not None:
+                samples[str(run.path)] = value
+            elif has_failed:
+                failed[str(run.path)] = why
+            else:
+                unknown[str(run.path)] = why
+        if not (samples or failed) and not any("impossible" in why for why in unknown.values()):
+            return Measured({}, {}, {}, _not_recorded(arm, metric))
+        if not samples and not self._counts(metric):
+            return Measured({}, failed, unknown, "no run that got to the end")
+        if self.drop_failed:
+            missing = "" if samples else "no run that got to the end"
+            return Measured(samples, failed | unknown, {}, missing)
+        if self._counts(metric):
+            return Measured(samples | dict.fromkeys(failed, metric.least), failed, unknown)
+        return Measured(samples, {}, failed | unknown)
+
+    def _counts(self, metric: Metric) -> bool:
+        """Whether a failed run counts as the worst score."""
+        return metric.name in SKILL and not self.drop_failed
+
+    def _of_run(self, run: RunData, metric: Metric, at: int) -> tuple[float | None, str, bool]:
+        """(its number, why there is none, whether the run failed)."""
+        if metric.name.startswith("benchmark"):
+            mean = run.figures.get("mean")
+            if mean is None:
+                return None, "has no benchmark figures", False
+            if not metric.least <= mean <= metric.most:
+                return None, f"has an impossible value, {mean:g}", False
+            return float(mean), "", False
+        steps = self._steps(run, metric)
+        if run.last < self.step and (steps or metric.is_eval):
+            return None, f"ended at step {run.last} of {self.step}", bool(steps)
+        if not steps:
+            return None, "has no value", False
+        curve = run.curve(metric)
+        values = curve.to_numpy()[curve.index <= self.step]
+        wrong = (values < metric.least) | (values > metric.most)
+        if wrong.any():
+            place = int(wrong.argmax())
+            shown = f"{values[place]:g} at step {curve.index[place]}"
+            return None, f"has an impossible value, {shown}", False
+        if metric.reduce == "last" or not len(values):
+            value = curve.get(at, math.nan)
+            reason = f"has no number at step {at}"
+        else:
+            value = REDUCERS[metric.reduce](curve.iloc[: len(values)], self.step)
+            reason = "has no number in the steps that count"
+        if math.isnan(value):
+            return None, reason, metric.reduce != "last" or at in steps
+        return float(value), "", False
+
+
+def _not_recorded(arm: ComparedArm, metric: Metric) -> str:
+    if metric.name.startswith("benchmark"):
+        return "no benchmark figures"
+    if not arm.runs[0].is_log:
+        return f"no {metric.title}"
+    return "no validation in its log" if metric.name == "validation" else "none in AZR's log"
+
+
+def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Comparison:
+    """Compares the runs that the arguments name (see `arms_of`). `drop_failed` leaves out runs that
+    ended early, diverged or were not measured, and says so. Raises UserError: the arguments do not
+    name two arms."""
     arms = arms_of(arguments)
-    reached = [[run.last for run in arm.runs if run.last] for arm in arms]
-    step = min(map(min, reached)) if all(reached) else 0
-    domains = {run.domain for arm in arms for run in arm.runs if run.domain is not None}
+    measuring = _Measuring(arms, drop_failed)
+    domains = {run.domain for arm in arms for run in arm.runs}
     domain_metrics = {metric.name: metric for domain in domains for metric in domain.measures}
     before, after = ([all_metrics()[name] for name in names] for names in (_BEFORE, _AFTER))
-    metrics = [*before, *domain_metrics.values(), *after]
-    rows = [row for metric in metrics if any((row := _compared(arms, metric, step)).samples)]
-    pairs = [_pair(arms, rows, b, a, step) for a, b in combinations(range(len(arms)), 2)]
+    rows = [measuring.row(metric) for metric in (*before, *domain_metrics.values(), *after)]
+    rows = [row for row in rows if any(of_arm.samples for of_arm in row.measured)]
+    rows = [row for row in rows if not _repeats(row, rows)]
+    step = measuring.step
+    pairs = _pairs(arms, rows, measuring)
     return Comparison(arms, step, rows, pairs, *differences(arms, step))
 
 
-def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> ComparedMetric:
-    """A metric up to `step`."""
-    if metric.name.startswith("benchmark"):
-        samples = [{str(r.path): r.figures["mean"] for r in arm.runs if r.figures} for arm in arms]
-        missing = ["" if sample else "no benchmark figures" for sample in samples]
-        return ComparedMetric(arms, metric, 0, samples, missing)
-    curves = [
-        {
-            str(run.path): points[points.index <= step]
-            for run in arm.runs
-            if len(points := run.curve(metric))
-        }
-        for arm in arms
-    ]
-    at, reduce = step, REDUCERS[metric.reduce]
-    if metric.reduce == "last":
-        at = _last_common(curves, step)
-        reduce = lambda line, _: line.get(at, math.nan)  # noqa: E731
-    reduced = [
-        {seed: float(reduce(line, step)) for seed, line in of_arm.items() if len(line)}
-        for of_arm in curves
-    ]
-    samples = [{s: value for s, value in of.items() if not math.isnan(value)} for of in reduced]
-    missing = [
-        "" if sample else f"no value at step {at}" if of_arm else _why(arm, metric)
-        for arm, sample, of_arm in zip(arms, samples, curves, strict=True)
-    ]
-    return ComparedMetric(arms, metric, at, samples, missing)
+def compare_skill(arms: Sequence[ComparedArm], drop_failed: bool = False) -> list[Pair]:
+    """The sentences alone, of arms that are loaded."""
+    measuring = _Measuring(arms, drop_failed)
+    rows = [measuring.row(all_metrics()[name]) for name in SKILL]
+    return _pairs(arms, [row for row in rows if any(m.samples for m in row.measured)], measuring)
 
 
-def _last_common(curves: Sequence[Mapping[str, pd.Series]], step: int) -> int:
-    """The last step near the end at which all runs with a value near the end have one; else
-    `step`."""
-    lines = [set(line.index) for of_arm in curves for line in of_arm.values()]
-    near_end = [near for steps in lines if (near := {s for s in steps if s > step - tenth(step)})]
-    return max(set.intersection(*near_end), default=step) if near_end else step
-
-
-def _why(arm: ComparedArm, metric: Metric) -> str:
-    if not arm.runs[0].is_log:
-        return "not recorded"
-    return "not in AZR's log" if metric.name != "validation" else "not validated"
+def _repeats(row: ComparedMetric, rows: Sequence[ComparedMetric]) -> bool:
+    """Whether a row has the numbers of the mean again, as the best of one student has."""
+    mean = next((other for other in rows if other.metric.name == "eval/greedy"), row)
+    same = [a.samples == b.samples for a, b in zip(row.measured, mean.measured, strict=True)]
+    return row is not mean and row.metric.name == "eval/best" and all(same)
 
 
 def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
     """Why values of the metric may not be subtracted; empty where they may."""
-    runs = (*a.runs, *b.runs)
-    if len({run.is_log for run in runs}) > 1 and metric.name in OTHERWISE:
+    runs = [(arm.name, run) for arm in (a, b) for run in arm.runs]
+    if len({run.is_log for _, run in runs}) > 1 and metric.name in OTHERWISE:
         return OTHERWISE[metric.name]
-    values: dict[str, set[Any]] = {}
-    for run in runs:
-        for key, value in run.conditions(metric).items():
+    values: dict[str, set[str]] = {}
+    for name, run in runs:
+        for key, value in conditions(run, metric).items():
+            if value is None:
+                way = "AZR's console output has it" if run.is_log else "its config.yaml lacks it"
+                return f"{key} of {name} is unknown ({way})"
             values.setdefault(key, set()).add(value)
     differing = [key for key, of_key in values.items() if len(of_key) > 1]
     return f"{', '.join(differing)} differ{'s' * (len(differing) == 1)}" if differing else ""
 
 
 def _mean_tokens(arm: ComparedArm, step: int) -> float:
-    """Tokens generated by all members up to `step`; NaN where unknown."""
-    name = "total/generated_tokens"
-    curves = [line[line.index <= step] for run in arm.runs if len(line := run.curve(name))]
-    return float(pd.Series([line.sum() for line in curves if line.sum()], dtype=float).mean())
+    """Tokens generated by all members up to `step`; NaN where unknown or impossible."""
+    curves = [run.curve("total/generated_tokens") for run in arm.runs]
+    sums = [float(line[line.index <= step].sum()) for line in curves if len(line)]
+    known = len(sums) == len(arm.runs) and all((line >= 0).all() for line in curves)
+    return sum(sums) / len(sums) if known and all(sums) else math.nan
 
 
-def _pair(
-    arms: Sequence[ComparedArm], rows: Sequence[ComparedMetric], arm: int, than: int, step: int
-) -> Pair:
-    """The sentence of two arms, by the first measure of skill that both have."""
-    first, other = arms[arm], arms[than]
-    ratio = _mean_tokens(first, step) / _mean_tokens(other, step)
-    tokens = None if math.isnan(ratio) else ratio
-    cost = f"at {tokens:.1f} times the tokens" if tokens else "tokens unknown"
-    settings = short_differences(first, other)
-    end = f", {cost}{f'; {settings}' if settings else ''}"
-    reason = "neither has a measure of skill"
-    for row in (row for row in rows if row.metric.name in SKILL):
-        title = row.metric.title
-        title = title if title.startswith("AZR") else title[0].lower() + title[1:]
-        test, words = row.difference(arm, than)
-        if not math.isnan(test.mean):
-            said = f"{_verdict(first.name, other.name, title, test, row.step or step)}{end}"
-            return Pair(first.name, other.name, row.metric, test, tokens, said)
-        if words == "not the same measure":
-            why = not_comparable(row.metric, other, first)
-            reason = f"{row.metric.title.lower()} is not the same measure: {why}"
-        else:
-            lacking = other if row.missing[than] else first
-            reason = f"{lacking.name} has {words} of {row.metric.title.lower()}"
-    said = f"{first.name} and {other.name} cannot be compared: {reason}{end}"
-    return Pair(first.name, other.name, None, NOTHING, tokens, said)
+def _pairs(
+    arms: Sequence[ComparedArm], rows: Sequence[ComparedMetric], measuring: _Measuring
+) -> list[Pair]:
+    """A sentence for each two arms, by the first measure of skill that both have."""
+    chosen: dict[tuple[int, int], ComparedMetric] = {}
+    skill = [row for row in rows if row.metric.name in SKILL]
+    places = [(arm, than) for than, arm in combinations(range(len(arms)), 2)]
+    for pair in places:
+        fitting = (row for row in skill if pair in row.tests)
+        if row := next(fitting, None):
+            chosen[pair] = row
+    # Pairs may be compared by different measures, but are one family.
+    raw = [
+        compare(row.measured[arm].samples, row.measured[than].samples, False).p
+        for (arm, than), row in chosen.items()
+    ]
+    corrected = dict(zip(chosen, holm(raw), strict=True))
+    pairs = []
+    for arm, than in places:
+        first, other = arms[arm], arms[than]
+        ratio = _mean_tokens(first, measuring.step) / _mean_tokens(other, measuring.step)
+        tokens = None if math.isnan(ratio) else ratio
+        cost = f"at {tokens:.1f} times the tokens" if tokens else "tokens unknown"
+        settings = short_differences(first, other)
+        end = f", {cost}{f'; {settings}' if settings else ''}"
+        row = chosen.get((arm, than))
+        if row is None:
+            reasons = [f"{each.metric.title}: {each.why_not(arm, than)}" for each in skill]
+            reason = "; ".join(reasons) or "neither has a measure of skill"
+            said = f"{first.name} and {other.name} are not compared: {reason}{end}"
+            pairs.append(Pair(first.name, other.name, None, NOTHING, tokens, said))
+            continue
+        test = row.tests[arm, than]
+        test = Estimate(test.mean, test.low, test.high, test.counts, corrected[arm, than])
+        said = _verdict(first.name, other.name, row, test, measuring.step, len(chosen)) + end
+        for place in (arm, than):
+            said += _left_out(arms[place].name, row.measured[place], measuring.drop_failed)
+            if far_apart(row.measured[place].samples):
+                said += f"; seeds of {arms[place].name} lie far apart, so its mean is unsure"
+        pairs.append(Pair(first.name, other.name, row.metric, test, tokens, said))
+    return pairs
 
 
-def _verdict(arm: str, than: str, title: str, test: Estimate, step: int) -> str:
+def _left_out(name: str, measured: Measured, dropped: bool) -> str:
+    """What became of runs without a score."""
+    if not measured.failed:
+        return ""
+    named = ", ".join(f"{run} ({why})" for run, why in measured.failed.items())
+    if dropped:
+        return f"; left out of {name}: {named}"
+    return f"; counted as 0% in {name}: {named}; --drop-failed leaves them out"
+
+
+def _verdict(arm: str, than: str, row: ComparedMetric, test: Estimate, end: int, pairs: int) -> str:
     n, m = test.counts
-    seeds = f"{n} seeds" if n == m else f"{n} seeds against {m}"
-    if test.low <= 0 <= test.high:
-        text = interval_text(test, percent=True, signed=True)
-        return f"No difference is shown between {arm} and {than} on {title}: {text}, {seeds}"
+    seeds = f"{n} seed{'s' * (n > 1)}" if n == m else f"{n} seeds against {m}"
+    title = row.metric.title
+    title = title if title.startswith("AZR") else title[0].lower() + title[1:]
+    if row.step and row.step != end:
+        title += f" at step {row.step}, the last at which all have a value"
     way = "higher" if test.mean > 0 else "lower"
-    said = f"{arm} scores {abs(100 * test.mean):.1f} points {way} than {than} on {title}"
+    scores = f"{abs(100 * test.mean):.1f} points {way} than {than} on {title}"
     if math.isnan(test.low):
-        return f"{said} at step {step}; with one seed this may be chance"
-    low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
-    return f"{said} [{low:.1f}, {high:.1f}], {seeds}"
+        why = "fewer than three seeds" if min(n, m) < FEWEST else "without variance"
+        return f"No verdict: {arm} scores {scores}, {seeds}; {why}, this may be chance"
+    holm_note = f", p = {test.p:.2g} by Holm for {pairs} pairs" if pairs > 1 else ""
+    text = interval_text(test, percent=True, signed=True)
+    if test.p < LEVEL:
+        low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
+        return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}"
+    reach = 100 * detectable(test, min(n, m))
+    wanted = seeds_for(test, _WORTH)
+    more = f"about {wanted}" if wanted else "more than 200"
+    would = f"with {min(n, m)} seeds differences above {reach:.1f} points would show"
+    if reach > 100 * _WORTH:
+        would += f"; for {100 * _WORTH:.0f} points take {more} seeds"
+    return (
+        f"No difference is shown between {arm} and {than} on {title}: {text}, {seeds}{holm_note}; "
+        f"{would}"
+    )

@@ -14,15 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from azr_population.analysis import charts, html
-from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.comparison import ComparedMetric, Comparison
-from azr_population.analysis.frame import BUDGET, budget
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.metrics import metrics_for
-from azr_population.analysis.statistics import band, interval_text
+from azr_population.analysis.statistics import LEVEL, band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
+from azr_population.runs.azr_log import OTHERWISE
+from azr_population.runs.tidy import BUDGET, budget
 
 SECTIONS = ("skill", "complexity", "space", "proposing", "training")
 
@@ -68,10 +68,10 @@ def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
 
 
 def _value(row: ComparedMetric, arm: int, seeds: int) -> str:
-    if row.missing[arm]:
-        return row.missing[arm]
+    if row.measured[arm].missing:
+        return row.measured[arm].missing
     text = interval_text(row.value(arm), row.metric.percent, row.metric.reduce == "change")
-    n = len(row.samples[arm])
+    n = len(row.measured[arm].samples)
     return text if n == seeds else f"{text} (n={n})"
 
 
@@ -123,14 +123,14 @@ def _intervals(compared: Comparison) -> charts.Chart | None:
             lines.append({"label": row.title})
         for name, test in shown.items():
             points = {key: 100 * getattr(test, key) for key in ("mean", "low", "high")}
-            label, sure = name if many else row.title, test.low > 0 or test.high < 0
+            label, sure = name if many else row.title, test.p < LEVEL
             lines.append({"label": label, **points, "sure": sure})
     return charts.intervals(pd.DataFrame(lines), "percentage points") if lines else None
 
 
 def _curves(compared: Comparison, section: str) -> list[Markup]:
     """The charts of a section that have data which varies."""
-    domains = {run.domain for arm in compared.arms for run in arm.runs if run.domain is not None}
+    domains = {run.domain for arm in compared.arms for run in arm.runs}
     figures = []
     for metric in metrics_for(domains):
         frame = _lines(compared.arms, metric) if metric.section == section else pd.DataFrame()
@@ -145,7 +145,7 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
     """Thick lines with bands of the arms, thin ones of their seeds."""
     parts = []
     for arm in arms:
-        curves = {run.path.name: points for run in arm.runs if len(points := run.curve(metric))}
+        curves = {str(run.path): points for run in arm.runs if len(points := run.curve(metric))}
         if not curves:
             continue
         main = band(curves).assign(series=arm.name, member=None)
@@ -167,7 +167,7 @@ def _budget(arms: Sequence[ComparedArm], step: int) -> list[list[str]]:
     for arm in arms:
         parts = []
         for run in arm.runs:
-            used = budget(run.table, run.members, step)
+            used = budget(run.of_run, run.members, step)
             seconds = used.pop("seconds")
             part: dict[str, float] = {"members": run.members}
             part |= {f"{BUDGET[key]}, per member": value for key, value in used.items()}

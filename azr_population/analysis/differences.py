@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from azr_population.analysis.azr_log import SETTINGS
-from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
+from azr_population.analysis.inputs import ComparedArm
 from azr_population.config.effects import INCIDENTAL, OPTIONAL, touches_only
-from azr_population.runs import RunDirectory
+from azr_population.runs.azr_log import SETTINGS
 from azr_population.runs.records import number
+from azr_population.runs.run_data import WEIGHTS, RunData
 from azr_population.runs.run_warnings import warnings_of
 
 GROUPS = {
@@ -68,10 +68,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
 def _gone_wrong(arm: ComparedArm) -> list[str]:
     """What the records of an arm's runs warn of: of each kind in how many, and the first."""
     runs = [run for run in arm.runs if not run.is_log]
-    warnings = [
-        {warning.kind: warning for warning in reversed(warnings_of(RunDirectory(run.path)))}
-        for run in runs
-    ]
+    warnings = [{warning.kind: warning for warning in reversed(warnings_of(run))} for run in runs]
     return [
         f"{arm.name}, {len(those)} of {len(runs)} runs: {min(those).text}."
         for kind in dict.fromkeys(kind for of_run in warnings for kind in of_run)
@@ -111,7 +108,7 @@ def group_of(key: str) -> str:
     return next((g for g, starts in GROUPS.items() if key.startswith(starts)), "method")
 
 
-def _value(run: ComparedRun, what: str, key: str) -> str:
+def _value(run: RunData, what: str, key: str) -> str:
     """A setting as text. One that is not recorded may have any value; an option or a package that
     is not there is not there."""
     recorded = getattr(run, what)
@@ -122,7 +119,7 @@ def _value(run: ComparedRun, what: str, key: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
-def _lacks(run: ComparedRun, group: str) -> bool:
+def _lacks(run: RunData, group: str) -> bool:
     """Whether a run has no setting of a group; a log has none of the method."""
     keys = [key for key in run.settings if group_of(key) == group and key != "seed"]
     return not (set(keys) - set(SETTINGS) if group == "method" else keys)

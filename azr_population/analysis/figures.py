@@ -10,12 +10,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.derived import placed_tasks
 from azr_population.analysis.html import cut, embed, figure
 from azr_population.analysis.metrics import metrics_for
 from azr_population.domains.domain import Domain
-from azr_population.runs import RunDirectory
-from azr_population.runs.records import Record, by_number, domain_of
+from azr_population.runs.records import Record, by_number
+from azr_population.runs.run_data import RunData
 
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
 _UNDRAWN = {"time/step", *_EVALS}
@@ -186,9 +185,9 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     return embed(chart, "Match-ups", note + slots)
 
 
-def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
+def problem_space(run: RunData, last: int) -> dict[str, Any]:
     """`missing` (why there is no map), `text`, `last` and the `figures`, one for each panel."""
-    space, tasks = domain_of(run).space, placed_tasks(run)
+    space, tasks = run.domain.space, run.placed_tasks
     if space is None:
         return {"missing": "This task.domain has no problem space.", "figures": []}
     if not len(tasks):

@@ -13,28 +13,18 @@ from markupsafe import Markup
 
 from azr_population.analysis import figures, html, run_tables, task_cards
 from azr_population.analysis.changes import (
-    Tile,
-    changed,
     measured_changes,
-    nothing_valid,
     tiles_of,
 )
 from azr_population.analysis.family_tree import family_trees, replacements
-from azr_population.analysis.frame import BUDGET, read_run
+from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
-from azr_population.runs import RunDirectory
-from azr_population.runs.records import (
-    config_of,
-    domain_of,
-    last_step,
-    lines_of,
-    number,
-    roles_of,
-    whole_config,
-)
+from azr_population.runs.records import number
+from azr_population.runs.run_data import RunData
 from azr_population.runs.run_warnings import RunWarning, warnings_of
+from azr_population.runs.tidy import BUDGET
 
 SECTIONS = {
     "a-task": "A task",
@@ -48,7 +38,7 @@ SECTIONS = {
     "hardest": "Hardest tasks",
     "completions": "Completions",
     "training": "Training",
-    "fairness": "Fairness",
+    "consumption": "What members consumed",
     "settings": "Settings",
 }
 
@@ -60,8 +50,8 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 
     Raises UserError: there is no run in the folder, or the page cannot be written.
     """
-    run = RunDirectory(run_dir)
-    run.refuse_results_only()
+    run = RunData(run_dir)
+    run.directory.refuse_results_only()
     path = out or run.path / "report.html"
     content = _page(run)
     with writing(path, "; name another place by --out"):
@@ -71,29 +61,29 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 
 def closing(run_dir: Path) -> dict[str, Any]:
     """For the end of the terminal's output: `wrong` (why there is no valid proposal, or nothing)
-    and `changed`, what the run's page says of that."""
-    run = RunDirectory(run_dir)
-    table = read_run(run.path)
-    last = int(table["step"].max()) if len(table) else 0
-    if wrong := nothing_valid(table):
-        return {"wrong": wrong, "changed": []}
-    return {"wrong": "", "changed": changed(last, _tiles(run, table, last))}
+    and `changed`, the lines of the run's `summary`."""
+    run = RunData(run_dir)
+    found = summary(run, measured_changes(run, run.last))
+    return {"wrong": found.wrong, "changed": found.lines}
 
 
-def _page(run: RunDirectory) -> str:
-    config = whole_config(run)
-    table, steps, matches = read_run(run.path), lines_of(run), list(run.matches())
-    born = replacements(run.lineage())
-    name = str(config_of(run, "population", "name") or run.path.resolve().name)
-    planned = int(number(config_of(run, "run", "steps")) or 0) or None
+def _page(run: RunData) -> str:
+    table, steps, matches = run.table, run.lines, list(run.read("matches"))
+    born = replacements(run.read("lineage"))
+    name = str(run.value("population", "name") or run.path.resolve().name)
+    planned = int(number(run.value("run", "steps")) or 0) or None
     last = max((row["step"] for row in steps[-1:] or (*matches, *born)), default=0)
-    domain = domain_of(run)
-    tiles = _tiles(run, table, last)
-    chosen = task_cards.examples(run.tasks, last, next((m.name for m in domain.measures), ""))
-    wrong = nothing_valid(table)
-    state, status = _status(last if steps else 0, planned, run.unreadable())
+    domain = run.domain
+    changes = measured_changes(run, last)
+    found = summary(run, changes)
+    tiles = tiles_of(table, changes, last, next(iter(domain.measures), None))
+    chosen = task_cards.examples(
+        lambda: run.read("tasks"), last, next((m.name for m in domain.measures), "")
+    )
+    wrong = found.wrong
+    state, status = _status(last if steps else 0, planned, run.directory.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
-    members = roles_of(run)
+    members = run.roles
     drawn, constant = figures.run_figures(
         table, domain, [row["step"] for row in born], max(planned or 0, last)
     )
@@ -108,6 +98,7 @@ def _page(run: RunDirectory) -> str:
         warnings=_warnings(run),
         facts=_facts(run, table, name),
         tiles=tiles,
+        summary=found,
         members=members,
         opening_title=opening_title,
         opening=opening,
@@ -127,11 +118,11 @@ def _page(run: RunDirectory) -> str:
         ],
         solved=[task_cards.card(domain, task) for task in chosen.solved],
         unsolved=[task_cards.card(domain, task) for task in chosen.unsolved],
-        completions=task_cards.completions(run.completions, domain.marks),
+        completions=task_cards.completions(lambda: run.read("completions"), domain.marks),
         budget=list(BUDGET.values()),
         consumption=run_tables.consumption_rows(table),
-        config=yaml.safe_dump(shareable(config), sort_keys=False, allow_unicode=True),
-        environment=_environment(run.environment()),
+        config=yaml.safe_dump(shareable(run.config), sort_keys=False, allow_unicode=True),
+        environment=_environment(run.environment),
     )
 
 
@@ -149,12 +140,7 @@ def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
     return {key: plain(value) for key, value in shown.items()}
 
 
-def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:
-    size = next(iter(domain_of(run).measures), None)
-    return tiles_of(table, measured_changes(run, last), last, size)
-
-
-def _warnings(run: RunDirectory) -> list[str]:
+def _warnings(run: RunData) -> list[str]:
     """What goes wrong, each kind once: of the first member, and who else."""
     by_kind: dict[str, list[RunWarning]] = {}
     for warning in warnings_of(run):
@@ -167,18 +153,18 @@ def _warnings(run: RunDirectory) -> list[str]:
     ]
 
 
-def _grace_period(run: RunDirectory) -> float:
+def _grace_period(run: RunData) -> float:
     """Steps in which a child cannot be replaced; inside AZR `evolution` is in `population`."""
-    inside = config_of(run, "population", "evolution", "grace_period")
-    return number(config_of(run, "evolution", "grace_period") or inside) or 0.0
+    inside = run.value("population", "evolution", "grace_period")
+    return number(run.value("evolution", "grace_period") or inside) or 0.0
 
 
-def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
+def _facts(run: RunData, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
     """What was played on what, in a line."""
-    where = str(config_of(run, "base", "path") or "").rstrip("/").rpartition("/")[2]
-    model = str(config_of(run, "actor_rollout_ref", "model", "path") or "?")
-    base = str(config_of(run, "base", "name") or "") or model.rstrip("/").rpartition("/")[2]
-    seed = config_of(run, "seed")
+    where = str(run.value("base", "path") or "").rstrip("/").rpartition("/")[2]
+    model = str(run.value("actor_rollout_ref", "model", "path") or "?")
+    base = str(run.value("base", "name") or "") or model.rstrip("/").rpartition("/")[2]
+    seed = run.value("seed")
     took = float(table.loc[table["metric"] == "time/step", "value"].sum())
     written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     return [
@@ -190,13 +176,13 @@ def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str,
     ]
 
 
-def _opening(run: RunDirectory, chosen: task_cards.Examples, domain: Domain) -> tuple[str, Markup]:
+def _opening(run: RunData, chosen: task_cards.Examples, domain: Domain) -> tuple[str, Markup]:
     """A task with its attempts: a late one of middle size, or any; failing that a proposal."""
     late = [*(late for _, late in chosen.pairs), *chosen.solved, *chosen.unsolved]
     some = [task for task in late if 0 < (task.get("solve_rate") or 0) < 1]
     if late:
         return "A task and its attempts", task_cards.card(domain, (some or late)[0], open=True)
-    refused = [row for row in run.completions() if row.get("phase") == "propose"]
+    refused = [row for row in run.read("completions") if row.get("phase") == "propose"]
     if refused:
         return "What was proposed", task_cards.one_completion(refused[-1], domain.marks, open=True)
     return "", Markup()
@@ -228,12 +214,12 @@ def run_lines(paths: list[Path]) -> Iterator[str]:
     """Each run's path, population, seed, steps, and whether its page is there."""
     width = max(len(str(path)) for path in paths)
     for path in paths:
-        run = RunDirectory(path)
-        steps = number(config_of(run, "run", "steps"))
+        run = RunData(path)
+        steps = number(run.value("run", "steps"))
         parts = [
-            str(config_of(run, "population", "name") or "?"),
-            f"seed {config_of(run, 'seed')}",
-            f"{last_step(run)} of {'?' if steps is None else int(steps)} steps",
+            str(run.value("population", "name") or "?"),
+            f"seed {run.value('seed')}",
+            f"{run.last} of {'?' if steps is None else int(steps)} steps",
             *(["report.html"] if (path / "report.html").is_file() else []),
         ]
         yield f"{path!s:<{width}}  {', '.join(parts)}"

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from azr_population.analysis.frame import BUDGET
 from azr_population.printable import duration
 from azr_population.runs.records import (
     Record,
@@ -15,6 +14,7 @@ from azr_population.runs.records import (
     rating,
     role_of,
 )
+from azr_population.runs.tidy import BUDGET
 
 
 def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ against each other."""
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import rich_click as click
 
@@ -19,7 +19,6 @@ from azr_population.cli.app import (
     run_argument,
     seed_option,
 )
-from azr_population.config import Dtype
 from azr_population.errors import UserError
 
 
@@ -80,7 +79,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
 @click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
 @click.option(
     "--dtype",
-    type=click.Choice(get_args(Dtype)),
+    type=click.Choice(["float32", "bfloat16", "float16"]),
     default="float32",
     help="dtype of the weights",
 )
@@ -121,14 +120,15 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
 @app.command()
 @click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN...", help="see above")
 @out_option(default="comparison.html", metavar="FILE.html", help="the page")
+@flag("--drop-failed", help="leave out runs that ended early or diverged; default: worst score")
 @json_option
-def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
+def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) -> None:
     """Say which runs are better, by how much, at what cost.
 
     Prints a sentence for each pair of arms, with 95% intervals over seeds, and a table, and writes
     one page, which adds the differences of the settings, the budget of each arm, and the curves.
-    Skill is the first of AZR's validation, the benchmarks and the held-out tasks that both arms
-    have and measured alike.
+    Arms are compared on the first of these that both have: AZR's validation, benchmarks, held-out
+    tasks.
 
     \b
       azr-population compare runs/single runs/4t4s
@@ -142,7 +142,7 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
     from azr_population.analysis.comparison import compare_arms
     from azr_population.analysis.comparison_page import print_comparison, write_comparison
 
-    compared = compare_arms(runs)
+    compared = compare_arms(runs, drop_failed)
     page = str(write_comparison(compared, out))
     if as_json:
         print(json.dumps({**compared.to_json(), "page": page}, indent=2, allow_nan=False))

@@ -196,7 +196,7 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
 @click.option(
     "--prompt-format",
     "format",
-    metavar="NAME",
+    type=click.Choice(["nano", "chat", "short"]),
     help="as base.prompt_format; default: the run's",
 )
 @json_option

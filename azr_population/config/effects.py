@@ -1,7 +1,6 @@
 """What each key affects, and the keys in which two configurations differ."""
 
 import re
-from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -21,7 +20,8 @@ OPTIONAL = re.compile(r"(operators|options|hyperparameters)\b")
 """Matches keys that a run has only if they are given: one that lacks them goes without."""
 
 
-def touches_only(key: str, allowed: Collection[str]) -> bool:
+@cache
+def touches_only(key: str, allowed: frozenset[str]) -> bool:
     """Whether a key, or all keys of a group, have these effects only. Unknown keys count as
     training."""
     effects = [effect for name, effect in _affected().items() if f"{name}.".startswith(f"{key}.")]

@@ -10,11 +10,11 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from pydantic import Field
 
-from azr_population.config import Dtype
 from azr_population.config.schema import (
     NONE,
     PERFORMANCE,
     ComputeConfig,
+    Dtype,
     EvolutionConfig,
     LoraConfig,
     MatchmakingConfig,

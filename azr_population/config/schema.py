@@ -26,7 +26,6 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from azr_population.config import Dtype
 from azr_population.errors import UserError
 from azr_population.printable import HIDDEN, redact
 
@@ -43,6 +42,7 @@ LocalPath = Annotated[str, AfterValidator(_absolute)]
 COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
 
+Dtype = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["nf4"]
 
 TRAINING: dict[str, Any] = {"affects": "training"}
@@ -233,8 +233,6 @@ class HyperparameterConfig(Section):
     """[low, high]: founders draw log-uniformly between them."""
     perturb: list[PositiveFloat] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
     """A child's value is its first parent's times one of these."""
-    bounds: list[PositiveFloat] | None = Field(default=None, min_length=2, max_length=2)
-    """[low, high]: no child's value leaves them. Empty: a hundred times beyond `init`."""
     resample: float = Field(default=0.25, ge=0, le=1)
     """Chance that a child draws anew like a founder instead (as in Ray Tune)."""
     inherit: bool = True
@@ -242,25 +240,12 @@ class HyperparameterConfig(Section):
     roles: list[Literal["teacher", "student"]] = ["student"]
     """Roles with this hyperparameter; other members keep the run's value."""
 
-    @field_validator("init", "bounds")
+    @field_validator("init")
     @classmethod
-    def _hold_a_range(cls, value: list[float] | None) -> list[float] | None:
-        if value and value[0] > value[1]:
+    def _hold_a_range(cls, value: list[float]) -> list[float]:
+        if value[0] > value[1]:
             raise ValueError("should have the lower number first")
         return value
-
-    @model_validator(mode="after")
-    def _begin_within_bounds(self) -> Self:
-        (low, high), (least, most) = self.init, self.limits
-        if not least <= low <= high <= most:
-            raise ValueError("should have bounds around init")
-        return self
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """`bounds`, or what stands for them."""
-        low, high = self.bounds or (self.init[0] / 100, self.init[1] * 100)
-        return low, high
 
 
 class EvolutionConfig(Section):
@@ -337,8 +322,8 @@ class RefereeConfig(Section):
     """Wall-clock seconds for one execution: the last resort."""
     cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
-    tasks_per_process: int = Field(default=16, ge=1, le=256)
-    """Tasks that may share a process if their programs cannot affect each other; 1: none."""
+    share: int = Field(default=16, ge=1, le=256)
+    """Tasks that may share a process if their programs are shareable; 1: none."""
     memory_mb: int = Field(default=256, ge=16, le=1 << 20)
     allow_unsandboxed: bool = False
 

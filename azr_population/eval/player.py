@@ -25,7 +25,7 @@ from azr_population.printable import printable
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import meaning
-from azr_population.runs.records import config_of
+from azr_population.runs.run_data import RunData
 
 Record = dict[str, Any]
 
@@ -158,7 +158,7 @@ def open_player(
     """
     target = _named(find_targets(path, base=base), member, path)
     run = RunDirectory(path)
-    stored = config_of(run, "base", "prompt_format")
+    stored = RunData(run.path).value("base", "prompt_format")
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
     loaded = load_rollout([target], config.base.dtype)

@@ -17,7 +17,8 @@ from azr_population.method.phases import StepContext
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import member_folders, steps
-from azr_population.runs.records import last_step, lines_of, metrics_of_members, role_of
+from azr_population.runs.records import metrics_of_members, role_of
+from azr_population.runs.run_data import RunData
 from azr_population.weights.peft_folder import load_adapter
 
 
@@ -74,8 +75,9 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
     if every and not places:
         have = ", ".join(str(step) for step, _ in stored) or "none; they need run.snapshot_every=N"
         raise UserError(f"{run.path} has no snapshot at a multiple of {every}; of steps: {have}")
-    places.setdefault(last_step(run), run.members)
-    lines = {line["step"]: line for line in lines_of(run)}
+    recorded = RunData(run.path)
+    places.setdefault(recorded.last, run.members)
+    lines = {line["step"]: line for line in recorded.lines}
     label = run.path.resolve().name
     members = [
         StoredMember(label, step, folder.name, folder, recorded.get(folder.name, {}))

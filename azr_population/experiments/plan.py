@@ -17,7 +17,6 @@ from typing import Any
 
 import yaml
 
-from azr_population.analysis.derived import derived
 from azr_population.config.effects import OPTIONAL, REPEATED, flat, touches_only
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
@@ -25,7 +24,8 @@ from azr_population.errors import UserError
 from azr_population.experiments.recipes import Arms, Recipe, recipes_folder, seed_numbers
 from azr_population.files import read_json, write_atomically
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import ROLES, last_step, role_of, whole_config
+from azr_population.runs.records import ROLES, role_of
+from azr_population.runs.run_data import RunData
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PlannedRun:
     @property
     def done(self) -> int:
         """Steps that are recorded; 0 if there is no run."""
-        return last_step(self.directory)
+        return RunData(self.path).last if self.started else 0
 
     @property
     def seconds_left(self) -> float:
@@ -236,7 +236,7 @@ def check_saving(plan: RecipePlan) -> None:
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
     that an older run lacks is passed over."""
-    stored, wanted = flat(whole_config(run.directory)), flat(run.config.model_dump())
+    stored, wanted = flat(run.directory.config()), flat(run.config.model_dump())
     for settings in (stored, wanted):
         settings["engine.threads"] = 0
         if path := settings.get("base.path"):
@@ -263,9 +263,7 @@ def save_runs(plan: RecipePlan) -> None:
     for run in plan.runs:
         if not run.finished or run.directory.results_only:
             continue
-        lines = {line["step"]: line for line in run.directory.metrics()}
-        for step, values in derived(run.directory).items():
-            lines.setdefault(step, {"step": step}).update(values)
+        lines = RunData(run.path).complete_lines
         config = run.directory.config()
         config["run"]["dir"] = ""
         if config["base"]["path"]:
@@ -276,7 +274,7 @@ def save_runs(plan: RecipePlan) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
         write_atomically(folder / "environment.json", json.dumps(kept, indent=1) + "\n")
-        text = "".join(_line(lines[step]) for step in sorted(lines))
+        text = "".join(map(_line, lines))
         # Without the time, equal results are equal bytes.
         (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 

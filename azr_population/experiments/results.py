@@ -12,7 +12,7 @@ import math
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,7 @@ import pandas as pd
 from rich.console import Console
 from rich.markdown import Markdown
 
-from azr_population.analysis import frame
 from azr_population.analysis.charts import curves, to_svg
-from azr_population.analysis.frame import BUDGET, budget, read_run
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
     LEVEL,
@@ -39,8 +37,10 @@ from azr_population.errors import UserError
 from azr_population.experiments.plan import PlannedRun, RecipePlan
 from azr_population.experiments.recipes import Chart, Hypothesis, Recipe, TableRow
 from azr_population.files import write_atomically, writing
-from azr_population.runs import RunDirectory
-from azr_population.runs.records import ROLES, config_of, number
+from azr_population.runs import tidy
+from azr_population.runs.records import ROLES, number
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import BUDGET, budget
 from azr_population.versions import environment
 
 _READING = (
@@ -56,6 +56,8 @@ _LUCK = (
     "evidence. The means can be compared."
 )
 
+Runs = Mapping[str, Mapping[str, RunData]]
+"""arm -> seed -> the run."""
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 """arm -> seed -> the tidy table of a run, without its members."""
 Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -69,14 +71,15 @@ def draw(plan: RecipePlan) -> Path:
     any of the recipe's metrics, or the folder cannot be written.
     """
     recipe, folder = plan.recipe, plan.results
-    tables: dict[str, dict[str, pd.DataFrame]] = {}
-    for run in (run for run in plan.runs if run.started and run.done):
-        table = read_run(run.path, run.arm_name)
-        tables.setdefault(run.arm_name, {})[run.path.name] = table[table["member"].isna()]
+    runs: dict[str, dict[str, RunData]] = {}
+    for planned in (run for run in plan.runs if run.started):
+        if (run := RunData(planned.path)).lines:
+            runs.setdefault(planned.arm_name, {})[planned.path.name] = run
+    tables = {arm: {seed: run.of_run for seed, run in of.items()} for arm, of in runs.items()}
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
-    files = {"budget.csv": _budget(tables, plan.runs)}
+    files = {"budget.csv": _budget(runs)}
     heading = [
         f"# {recipe.title} ({recipe.figure}), {plan.options.scale} scale",
         f"Made by `{command()}`.",
@@ -123,10 +126,10 @@ def draw(plan: RecipePlan) -> Path:
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     """A metric of one run over its steps; `role` as in `TableRow`. Empty if it is not recorded."""
     if role == "mean":
-        curves = [points for role in ROLES if len(points := frame.curve(table, name, (role,)))]
+        curves = [points for role in ROLES if len(points := tidy.curve(table, name, (role,)))]
         return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
     # Not declared: a stratum of the eval, or a metric of a domain that does not ship.
-    return frame.curve(table, all_metrics().get(name, name), (role,) if role else ())
+    return tidy.curve(table, all_metrics().get(name, name), (role,) if role else ())
 
 
 def results_of(
@@ -334,34 +337,32 @@ def _chart_lines(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _budget(tables: Tables, runs: Sequence[PlannedRun]) -> pd.DataFrame:
+def _budget(runs: Runs) -> pd.DataFrame:
     """What a member of each arm had per step: whether the comparison is fair."""
     lines = []
-    for arm, of_arm in tables.items():
-        played = [run.directory for run in runs if run.arm_name == arm and run.path.name in of_arm]
-        sizes = [config_of(run, "population") or {} for run in played]
-        counts = [size.get("teachers", 0) + size.get("students", 0) or 1 for size in sizes]
-        parts = [budget(table, n) for n, table in zip(counts, of_arm.values(), strict=True)]
-        used = pd.DataFrame(parts).mean()
-        line: dict[str, Any] = {"arm": arm, "members": counts[0]}
+    for arm, of_arm in runs.items():
+        played = list(of_arm.values())
+        used = pd.DataFrame([budget(run.of_run, run.members) for run in played]).mean()
+        members = played[0].members
+        line: dict[str, Any] = {"arm": arm, "members": members}
         for key, title in BUDGET.items():
             digits = {"trained_samples": 1, "updates": 2}.get(key, 0)
             line[title] = f"{used[key]:.{digits}f}"
         line["seconds/step"] = f"{used['seconds']:.1f}"
-        roles = ("teacher", "student") if counts[0] > 1 else ("agent",)
+        roles = ("teacher", "student") if members > 1 else ("agent",)
         rates = dict.fromkeys(learning_rate(run, role) for run in played for role in roles)
         lines.append(line | {"learning rates": ", ".join(filter(None, rates)) or "-"})
     return pd.DataFrame(lines)
 
 
-def learning_rate(run: RunDirectory, role: str) -> str:
+def learning_rate(run: RunData, role: str) -> str:
     """A role's learning rate, or the range from which its members drew theirs; empty if it is not
     recorded."""
-    drawn = config_of(run, "evolution", "hyperparameters", "lr") or {}
+    drawn = run.value("evolution", "hyperparameters", "lr") or {}
     if role in drawn.get("roles", ()):
         low, high = drawn["init"]
         return f"{role} drawn from {low:g} to {high:g}"
-    rate = number(config_of(run, "population", f"{role}_lr"))
+    rate = number(run.value("population", f"{role}_lr"))
     return "" if rate is None else f"{role} {rate:g}"
 
 

@@ -20,6 +20,7 @@ from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean, role_of
+from azr_population.runs.run_data import RunData
 from azr_population.runs.run_warnings import Watch, replays
 from azr_population.weights.lowrank import mean_cosine
 
@@ -62,7 +63,7 @@ class Callback:
     """Its name in `time/<phase>`."""
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], replayed: Sequence[Attempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         """After the update, before ratings change and members are replaced."""
 
@@ -114,9 +115,8 @@ class EvalCallback(Callback):
 
 @dataclass
 class MeasureFitness(Callback):
-    """Sets the students' `measured_fitness` just before members are replaced: their greedy score on
-    an eval with another seed, which shares no task with the reported one. Teachers keep their
-    rating."""
+    """Sets the students' `skill` just before members are replaced: their greedy score on an eval
+    with another seed, which shares no task with the reported one. Teachers keep their rating."""
 
     context: StepContext
     validation: HeldOutEval
@@ -124,7 +124,7 @@ class MeasureFitness(Callback):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], replayed: Sequence[Attempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         self._reliability = None
         students = population.roster.students
@@ -132,7 +132,7 @@ class MeasureFitness(Callback):
             return
         scores = [self.validation.greedy(self.context, student) for student in students]
         for student, task_scores in zip(students, scores, strict=True):
-            student.measured_fitness = mean(task_scores)
+            student.skill = mean(task_scores)
         if scores[0]:
             self._reliability, _ = reliability(scores) or (0.0, 0.0)
 
@@ -161,8 +161,8 @@ class Warn(Callback):
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
-            self._watch = Watch(replays(self.run))
+            self._watch = Watch(replays(RunData(self.run.path)))
             # A resumed run has some records; what they warn of was printed.
-            self._watch.read(self.run.metrics(), self.run.evals())
+            self._watch.read(self.run.read("metrics"), self.run.read("evals"))
         warnings = self._watch.read([records.metrics], records.evals)
         records.notes += [warning.text for warning in warnings]

@@ -48,7 +48,7 @@ class CompletionLog(Callback):
     _lines: list[Record] = field(default_factory=list)
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], replayed: Sequence[Attempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
     ) -> None:
         """Runs before replacement, because a line has its writer's generation."""
         if not self.per_step:
@@ -59,7 +59,7 @@ class CompletionLog(Callback):
         written += [
             (a, _attempt(a, row.type, row.match.teacher.name)) for row in rows for a in row.attempts
         ]
-        written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in replayed]
+        written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in practice]
         for of, record in written:
             writer = by_slot[of.completion.slot]
             record |= {"member": writer.name, "generation": writer.generation}

@@ -18,11 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from azr_population.config.schema import MatchmakingConfig
 from azr_population.errors import UserError
-from azr_population.files import check_name
 from azr_population.method.members import Member, RatingSystem, Roster
 from azr_population.registry import Registry, options_of
 
@@ -35,9 +33,6 @@ class MatchResult(NamedTuple):
     teacher_wins: int
     draws: int
     forfeits: int
-
-
-_match_result = TypeAdapter(MatchResult).validate_python
 
 
 @dataclass(frozen=True)
@@ -252,12 +247,11 @@ class Matchmaker:
         return [[*pair, *result] for pair, results in self.history.items() for result in results]
 
     def load_state(self, state: Sequence[Sequence[object]]) -> None:
-        """The inverse of `state`. Raises ValueError: it is damaged."""
+        """The inverse of `state`."""
         self.history = {}
         for teacher, student, *numbers in state:
-            pair = check_name(teacher), check_name(student)
-            result = _match_result(numbers)
-            self.history.setdefault(pair, []).append(result)
+            pair = str(teacher), str(student)
+            self.history.setdefault(pair, []).append(MatchResult(*numbers))  # type: ignore[arg-type]
 
 
 def split_evenly(total: int, parts: int) -> list[int]:

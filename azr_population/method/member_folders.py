@@ -63,7 +63,7 @@ class MemberFolders:
         }
         if member.role is Role.AGENT:
             del about["rating"]
-        births = [birth for birth in self.run.lineage() if birth.get("child") == member.name]
+        births = [birth for birth in self.run.read("lineage") if birth.get("child") == member.name]
         for birth in births[-1:]:
             parents = ", ".join(map(str, birth.get("parents") or ()))
             about["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"

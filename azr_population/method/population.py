@@ -61,7 +61,7 @@ class Population:
         self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
-        self.buffer = TaskBuffer(config.task.buffer_size, config.seed)
+        self.buffer = TaskBuffer(config.task.buffer_size)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.step = 0
         self.matches: list[Match] = []
@@ -172,7 +172,7 @@ class Population:
         )
         births = self.evolution.replace(self.step, self.roster, make_child)
         for member in self.roster:
-            member.measured_fitness = None
+            member.skill = None
         return births
 
     def record(
@@ -182,7 +182,7 @@ class Population:
         generated: Mapping[int, Generated],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
-        replayed: Sequence[Attempt] = (),
+        practice: Sequence[Attempt] = (),
     ) -> StepRecords:
         """The records of the step. Adds its tasks to the buffer.
 
@@ -192,13 +192,14 @@ class Population:
             generated: rollouts and tokens that it generated for each member, by slot.
             matches: what `rate` returned.
             births: what `evolve` returned.
-            replayed: attempts outside the matches.
+            practice: attempts outside the matches.
         """
-        metrics = record.step_record(self, rows, replayed, updates, generated, matches)
+        metrics = record.step_record(self, rows, practice, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
+        generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
-                self.buffer.add(row.task)
+                self.buffer.add(row.task, generator)
         tasks = record.task_records(self.step, rows)
         return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
 
@@ -213,8 +214,7 @@ class Population:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`. Raises UserError: the state is of another population. Raises
-        ValueError: a value has another type than a run stores, or is out of bounds."""
+        """The inverse of `state`. Raises UserError: the state is of another population."""
         roster = Roster.from_json(state["roster"])
         stored, names = ([member.name for member in members] for members in (roster, self.roster))
         if stored != names:
@@ -227,5 +227,3 @@ class Population:
         self.buffer.load_state(state["buffer"])
         self.matchmaker.load_state(state["history"])
         self.evolution.load_state(state)
-        for member in roster:
-            self.evolution.check_rates(member)

@@ -63,7 +63,7 @@ Metrics = dict[str, float | None]
 def step_record(
     population: Population,
     rows: Sequence[Proposal],
-    replayed: Sequence[Attempt],
+    practice: Sequence[Attempt],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
     matches: Sequence[Mapping[str, Any]],
@@ -74,7 +74,7 @@ def step_record(
     wins = win_rates(matches, population.ratings.forfeit)
     members: dict[str, Metrics] = {}
     for member in roster:
-        metrics = _member_metrics(member, rows, replayed, domain)
+        metrics = _member_metrics(member, rows, practice, domain)
         rollouts, tokens = generated.get(member.slot, (0, 0))
         metrics |= {"generated_tokens": tokens, "rollouts": rollouts}
         for name, value in updates.get(member.slot, {}).items():
@@ -102,12 +102,12 @@ def step_record(
 
 
 def _member_metrics(
-    member: Member, rows: Sequence[Proposal], replayed: Sequence[Attempt], domain: Domain
+    member: Member, rows: Sequence[Proposal], practice: Sequence[Attempt], domain: Domain
 ) -> Metrics:
     """A single agent has no rating. A member that trains on attempts outside the matches
-    (`replayed`) also has `buffer_solve_rate` and `buffer_reward`."""
+    (`practice`) also has `buffer_solve_rate` and `buffer_reward`."""
     attempted = [row for row in rows if row.match.student is member]
-    practised = [attempt for attempt in replayed if attempt.completion.slot == member.slot]
+    practised = [attempt for attempt in practice if attempt.completion.slot == member.slot]
     metrics: Metrics = {"generation": member.generation}
     if member.role is not Role.AGENT:
         metrics |= {"mu": member.rating.mu, "sigma": member.rating.sigma}

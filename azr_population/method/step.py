@@ -94,7 +94,7 @@ def finish_step(
     callbacks: Sequence[Callback],
     clock: PhaseClock,
     rows: Sequence[Proposal],
-    replayed: Sequence[Attempt],
+    practice: Sequence[Attempt],
     void: Sequence[Completion],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
@@ -103,20 +103,20 @@ def finish_step(
     """What follows the update in both hosts: ratings, births, records.
 
     Args:
-        replayed, void: attempts outside the matches, and completions that came to nothing.
+        practice, void: attempts outside the matches, and completions that came to nothing.
         updates: the engine's metrics of each member's update, by slot, with its `rows`.
         generated: what the engine generated in the step, by slot.
         make_child: puts a child into its slot.
     """
     held = chain((c for row in rows for c in row.completions), void)
-    check_budget(generated, [*held, *(attempt.completion for attempt in replayed)])
+    check_budget(generated, [*held, *(attempt.completion for attempt in practice)])
     rows = by_match(rows)
-    call(callbacks, "updated", clock, population, rows, replayed)
+    call(callbacks, "updated", clock, population, rows, practice)
     with clock("rate"):
         matches = population.rate(rows)
     with clock("evolve"):
         births = population.evolve(rows, make_child)
-    records = population.record(rows, updates, generated, matches, births, replayed)
+    records = population.record(rows, updates, generated, matches, births, practice)
     call(callbacks, "recorded", clock, population, rows, records)
     records.metrics |= clock.metrics()
     return records

@@ -11,13 +11,13 @@ from rich.console import Group
 from rich.syntax import Syntax
 from rich.text import Text
 
-from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
+from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 from azr_population.errors import UserError, did_you_mean
 from azr_population.pages.console.view import plain_output
 from azr_population.printable import printable
-from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import meaning, verdict_words
-from azr_population.runs.records import by_number, domain_of, roles_of, show
+from azr_population.runs.records import by_number, show
+from azr_population.runs.run_data import RunData
 
 STYLES = {
     "valid": "bold green",
@@ -58,30 +58,30 @@ def show_completions(
 
     Raises UserError: there is no run, it kept no completions, or not of that step, type or member.
     """
-    run = RunDirectory(path)
-    run.refuse_results_only()
+    run = RunData(path)
+    run.directory.refuse_results_only()
     wanted = {key: value for key, value in given.items() if value is not None}
     recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
     rows: deque[dict[str, Any]] = deque(maxlen=limit or None)
     total = 0
-    for row in run.completions():
+    for row in run.read("completions"):
         for key, values in recorded.items():
             values[row["step"] if key == "step" else str(row.get(key))] = None
         right = not verdicts or row.get("verdict") in verdicts
         if right and all(row.get(key) == value for key, value in wanted.items()):
             rows.append(row)
             total += 1
-    if run.config_file and not recorded["step"]:
+    if not recorded["step"]:
         raise UserError(
             f"{path} has no completions.jsonl: it has not finished a step, or was run with "
             f"run.log_completions=0 or by an older version; to keep those of the next steps: "
             f"azr-population resume {path} run.log_completions=16 run.steps=N"
         )
-    recorded["member"] |= dict.fromkeys(roles_of(run))
+    recorded["member"] |= dict.fromkeys(run.roles)
     for key, value in wanted.items():
         if value not in recorded[key]:
             raise not_there(f"--{key} {value}", path, recorded[key], str(value))
-    console, marks = plain_output(), domain_of(run).marks
+    console, marks = plain_output(), run.domain.marks
     for row in rows:
         if as_json:
             print(json.dumps(row))
@@ -110,8 +110,8 @@ def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Gr
         "completion": _body(_bounded(row.get("completion") or ""), marks)
         or [Text("    (nothing)", style="dim")],
         # What a program gave, or the right answer, of what was tried by hand.
-        "runs": _lines(Segment("", _bounded("\n".join(map(str, row.get("outputs") or ()))), True)),
-        "right would be": _lines(Segment("", _bounded(row.get("right") or ""), True)),
+        "runs": _lines(Piece("", _bounded("\n".join(map(str, row.get("outputs") or ()))), True)),
+        "right would be": _lines(Piece("", _bounded(row.get("right") or ""), True)),
     }
     titled = [[Text(title, style="dim"), *lines] for title, lines in parts.items() if lines]
     facts = Text(_facts(row), style="dim")
@@ -156,19 +156,19 @@ def figures_of(row: Mapping[str, Any]) -> str:
 
 def _body(text: str, marks: Sequence[str]) -> list[Text]:
     """The lines of a prompt or a completion that has passed `printable`, indented."""
-    return [line for segment in split_segments(text, marks) for line in _lines(segment)]
+    return [line for piece in pieces(text, marks) for line in _lines(piece)]
 
 
-def _lines(segment: Segment) -> list[Text]:
-    stripped = segment.text.strip("\n").expandtabs(4)
-    shown = _PYTHON.highlight(stripped) if segment.code else Text(stripped)
+def _lines(piece: Piece) -> list[Text]:
+    stripped = piece.text.strip("\n").expandtabs(4)
+    shown = _PYTHON.highlight(stripped) if piece.code else Text(stripped)
     shown.rstrip()
     lines = list(shown.split("\n", allow_blank=True)) if stripped else []
-    if segment.mark.startswith("`"):
-        lines = [Text(segment.mark, style="dim"), *lines, Text("```", style="dim")]
-    elif segment.mark:
+    if piece.mark.startswith("`"):
+        lines = [Text(piece.mark, style="dim"), *lines, Text("```", style="dim")]
+    elif piece.mark:
         first = lines[0] if lines else Text()
-        lines = [Text(f"{segment.mark} ", style="dim") + first, *lines[1:]]
+        lines = [Text(f"{piece.mark} ", style="dim") + first, *lines[1:]]
     return [Text("    ") + line for line in lines]
 
 

@@ -244,7 +244,7 @@ class WorkSchedule:
     def next(self, worker: object) -> Job | None:
         """The next job for a worker. Works that may share a child are combined, but not so many
         that other workers would be idle."""
-        most = min(self._settings.tasks_per_process, -(-len(self._waiting) // self._workers))
+        most = min(self._settings.share, -(-len(self._waiting) // self._workers))
         parts: list[tuple[PendingWork, list[int]]] = []
         count = size = 0
         for task in self._waiting:
@@ -268,8 +268,7 @@ class WorkSchedule:
     def _isolated(self, task: PendingWork) -> bool:
         """Whether it shares no child with others."""
         too_large = task.size > wire.INBOX_BYTES
-        shared = self._settings.tasks_per_process > 1 and not too_large
-        return task.alone or task.work.isolated or not shared
+        return task.alone or task.work.isolated or too_large or self._settings.share == 1
 
 
 def _bare(work: SandboxWork) -> SandboxWork:

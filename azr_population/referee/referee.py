@@ -137,7 +137,7 @@ class Referee(AbstractContextManager["Referee"]):
         schedule = WorkSchedule(self.settings, len(self._workers), self._two_workers)
         sent = 0
         window = _WINDOW_PER_WORKER * len(self._workers)
-        ahead = _JOBS_AHEAD * len(self._workers) * (self.settings.tasks_per_process + 1)
+        ahead = _JOBS_AHEAD * len(self._workers) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:

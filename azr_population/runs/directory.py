@@ -190,34 +190,6 @@ class RunDirectory:
                 f"has {weights}{fix}"
             )
 
-    def metrics(self) -> Iterator[dict[str, Any]]:
-        """One flat record per step; see `method/record.py`."""
-        return self._read("metrics")
-
-    def matches(self) -> Iterator[dict[str, Any]]:
-        """One record per match."""
-        return self._read("matches")
-
-    def lineage(self) -> Iterator[dict[str, Any]]:
-        """One record per replacement."""
-        return self._read("lineage")
-
-    def tasks(self) -> Iterator[dict[str, Any]]:
-        """One record per valid task, with the answers and verdicts."""
-        return self._read("tasks")
-
-    def evals(self) -> Iterator[dict[str, Any]]:
-        """One record per member and eval, with its score at every task."""
-        return self._read("evals")
-
-    def validations(self) -> Iterator[dict[str, Any]]:
-        """One record per validation by AZR: who took it, and the share solved by source."""
-        return self._read("validations")
-
-    def completions(self) -> Iterator[dict[str, Any]]:
-        """One record per logged completion."""
-        return self._read("completions")
-
     def unreadable(self) -> dict[str, int]:
         """The number of lines that readers skip, for each record with any. A last line that a crash
         cut off does not count."""
@@ -227,7 +199,8 @@ class RunDirectory:
                 counts[record] += line.endswith(b"\n") and jsonl.parse(line) is None
         return {record: count for record, count in counts.items() if count}
 
-    def _read(self, record: str) -> Iterator[dict[str, Any]]:
+    def read(self, record: str) -> Iterator[dict[str, Any]]:
+        """The lines of one of `RECORDS` that parse, in their order."""
         return (row for line in self._lines(record) if (row := jsonl.parse(line)) is not None)
 
     def _lines(self, record: str) -> Iterator[bytes]:

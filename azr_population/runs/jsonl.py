@@ -36,8 +36,8 @@ def bounded(file: BufferedIOBase, longest: int = LONGEST) -> Iterator[bytes]:
 
 def parse(line: bytes) -> dict[str, Any] | None:
     """A row of a record; None for a line that is not JSON, has no step, or has a field of another
-    type than we write. A metric that is not a number is left out. Readers of a row can rely on
-    it."""
+    type than we write. A metric that is not a number is null, as one that blew up. Readers of a
+    row can rely on it."""
     try:
         row = _DECODER.decode(line.decode("utf-8")) if len(line) <= LONGEST else None
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
     sound = all(value is None or isinstance(value, kind) for value, kind in kinds)
     if not sound or not 0 <= row["step"] < 2**31:
         return None
-    return {key: value for key, value in row.items() if not _is_no_number(key, value)}
+    return {key: None if _is_no_number(key, value) else value for key, value in row.items()}
 
 
 def _is_no_number(key: str, value: Any) -> bool:

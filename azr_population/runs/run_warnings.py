@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import Record, config_of, lines_of, number, role_of
+from azr_population.runs.records import Record, number, role_of
+from azr_population.runs.run_data import RunData
 
 STEPS = 20
 """Steps over which a teacher's metrics are averaged."""
@@ -37,15 +37,15 @@ class RunWarning(NamedTuple):
     text: str
 
 
-def warnings_of(run: RunDirectory) -> list[RunWarning]:
+def warnings_of(run: RunData) -> list[RunWarning]:
     """The warnings of a run, as far as it is recorded."""
-    return Watch(replays(run)).read(lines_of(run), run.evals())
+    return Watch(replays(run)).read(run.lines, run.read("evals"))
 
 
-def replays(run: RunDirectory) -> bool:
+def replays(run: RunData) -> bool:
     """Whether students train on tasks of earlier steps; AZR's solver always does."""
-    share = config_of(run, "population", "replay_fraction")
-    return config_of(run, "azr") is not None or bool(share)
+    share = run.value("population", "replay_fraction")
+    return run.value("azr") is not None or bool(share)
 
 
 class Watch:

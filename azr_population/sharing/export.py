@@ -102,7 +102,7 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
     Raises UserError: the run has no tasks.
     """
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for record in run.tasks():
+    for record in run.read("tasks"):
         task = ("type", "program", "inputs", "outputs", "message")
         key = tuple(repr(record.get(field)) for field in task)
         solved = [verdict for verdict in record.get("solved") or [] if verdict is not None]
@@ -143,7 +143,9 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
 def _csv(run: RunDirectory, folder: Path, name: str) -> str:
     """Every figure of every step, under the names that loggers use."""
     lines = [
-        (line["step"], *figure) for line in run.metrics() for figure in step_figures(line).items()
+        (line["step"], *figure)
+        for line in run.read("metrics")
+        for figure in step_figures(line).items()
     ]
     if not lines:
         raise UserError(f"{run.path} has no steps yet, so there are no figures to export")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import yaml
 
-from azr_population.analysis.inputs import benchmark_figures
 from azr_population.benchmark.benchmarks import BENCHMARKS
 from azr_population.errors import UserError, first_line
 from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import metrics_of_members
+from azr_population.runs.run_data import benchmark_figures
 from azr_population.weights.model_card import HUB_NAME, NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -124,7 +124,7 @@ def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
 def _facts(run: RunDirectory, name: str) -> dict[str, object]:
     """What the records say of a member, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
-    for step in run.metrics():
+    for step in run.read("metrics"):
         figures = metrics_of_members(step).get(name, {})
         if (greedy := figures.get("eval/greedy")) is not None:
             facts["eval"] = f"{greedy:.1%} at step {step['step']}"
@@ -133,7 +133,7 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
             facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
         if (generation := figures.get("generation")) is not None:
             facts["generation"] = f"{generation:.0f}"
-    for birth in run.lineage():
+    for birth in run.read("lineage"):
         if birth.get("child") == name:
             parents = ", ".join(map(str, birth.get("parents") or ()))
             facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"

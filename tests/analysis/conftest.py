@@ -4,22 +4,22 @@ import json
 
 import pytest
 
-from azr_population.runs.directory import RunDirectory
+from azr_population.runs.run_data import RunData
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes `write(metrics=[...], tasks=[...], config="...")`; what is not given is not there."""
+    """Writes `write(metrics=[...], tasks=[...], config="...")` and loads it; records that are not
+    given are not there."""
 
-    def write(config=None, name="run", **records):
+    def write(config="run: {}\n", name="run", **records):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        if config is not None:
-            (folder / "config.yaml").write_text(config)
+        (folder / "config.yaml").write_text(config)
         for record, rows in records.items():
             text = "".join(json.dumps(row) + "\n" for row in rows)
             (folder / f"{record}.jsonl").write_text(text)
-        return RunDirectory(folder)
+        return RunData(folder)
 
     return write
 

@@ -2,6 +2,8 @@
 
 import io
 import json
+import shutil
+from random import Random
 
 import pytest
 import yaml
@@ -9,21 +11,24 @@ from refusals import refuses
 from rich.console import Console
 
 from azr_population.analysis.comparison import compare_arms
-from azr_population.analysis.comparison_page import print_comparison, write_comparison
+from azr_population.analysis.comparison_page import _lines, print_comparison, write_comparison
 from azr_population.analysis.inputs import arms_of
+from azr_population.analysis.metrics import all_metrics
 from azr_population.errors import UserError
 
 SETTINGS = {
     "population": {"teachers": 1, "students": 1, "teacher_reward": "adversarial"},
     "eval": {"every": 10, "tasks_per_type": 60, "seed": 7},
-    "task": {"types": ["code_o"]},
-    "base": {"name": "nano"},
+    "task": {"types": ["code_o"], "domain": "code"},
+    "base": {"name": "nano", "prompt_format": "nano"},
+    "engine": {"max_answer_tokens": 99},
 }
 
 
-def write_run(folder, evals, steps=20, seed=1, solve_rate=0.5, tokens=100, **changed):
+def write_run(folder, evals, steps=20, seed=1, solve_rate=None, tokens=100, **changed):
     folder.mkdir(parents=True)
     config = {"seed": seed, **SETTINGS, "run": {"steps": steps}, **changed}
+    solve_rate = Random(str(folder)).random() / 2 if solve_rate is None else solve_rate
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     lines = []
     for step in range(1, steps + 1):
@@ -40,7 +45,9 @@ def write_arm(folder, scores, first_seed=1, **more):
     for i, score in enumerate(scores):
         seed = first_seed + i
         evals = {1: 0.3, 10: 0.32, 20: score}
-        write_run(folder / f"seed_{seed}", evals, seed=seed, solve_rate=0.5 + i / 100, **more)
+        rate = (0.5 if score is None else score) + i / 100
+        rate += Random(folder.name).random() / 1000
+        write_run(folder / f"seed_{seed}", evals, seed=seed, solve_rate=rate, **more)
     return f"{folder.name}={folder}"
 
 
@@ -61,25 +68,16 @@ def test_a_difference_with_its_cost(tmp_path):
         assert phrase in pair.sentence
 
 
-def test_unequal_lengths_never_take_an_early_eval_for_the_end(tmp_path):
-    # The longer run's evals are of steps 1 and 32: it has none near step 10.
-    write_run(tmp_path / "short", {1: 0.3, 10: 0.35}, steps=10)
-    write_run(tmp_path / "long", {1: 0.31, 32: 0.5}, steps=32, seed=2)
+def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):
+    """README's own `compare runs/mine runs/demo` had no value at step 32."""
+    write_run(tmp_path / "short", {1: 0.3, 5: 0.32, 10: 0.35}, steps=10)
+    write_run(tmp_path / "long", {1: 0.31, 5: 0.33, 32: 0.5}, steps=32, seed=2)
     compared = compare_arms([str(tmp_path / "short"), str(tmp_path / "long")])
     row = row_of(compared, "eval/greedy")
-    assert compared.step == 10
-    assert row.missing[0] == "" != row.missing[1] and row.samples[1] == {}
-    test, _ = row.difference(1)
-    assert test.mean != test.mean
-    assert compared.pairs[0].metric is None
-
-
-def test_the_last_step_that_both_have(tmp_path):
-    write_run(tmp_path / "a", {1: 0.3, 19: 0.4, 20: 0.6}, steps=20)
-    write_run(tmp_path / "b", {1: 0.3, 19: 0.45, 24: 0.9}, steps=24, seed=2)
-    row = row_of(compare_arms([str(tmp_path / "a"), str(tmp_path / "b")]), "eval/greedy")
-    assert row.step == 19
-    assert [list(sample.values()) for sample in row.samples] == [[0.4], [0.45]]
+    assert (compared.step, row.step) == (10, 5)
+    assert [list(of.samples.values()) for of in row.measured] == [[0.32], [0.33]]
+    assert "at step 5, the last at which all have a value" in compared.pairs[0].sentence
+    assert "No verdict" in compared.pairs[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -92,9 +90,8 @@ def test_the_last_step_that_both_have(tmp_path):
     ],
 )
 def test_unequal_evals_are_never_subtracted(tmp_path, changed):
-    engine = {"engine": {"max_answer_tokens": 99}}
-    first = write_arm(tmp_path / "a", [0.34, 0.36], **engine)
-    other = write_arm(tmp_path / "b", [0.44, 0.46], **{**engine, **changed})
+    first = write_arm(tmp_path / "a", [0.34, 0.36])
+    other = write_arm(tmp_path / "b", [0.44, 0.46], **changed)
     compared = compare_arms([first, other])
     test, _ = row_of(compared, "eval/greedy").difference(1)
     assert test.mean != test.mean and test.low != test.low
@@ -115,8 +112,11 @@ def test_an_arm_is_called_by_the_end_of_its_path_that_no_other_unnamed_one_has(t
 @pytest.mark.parametrize("score", [0.4, 0.5])
 def test_a_seed_twice_is_warned_of_and_a_copied_run_refused(tmp_path, score):
     first = write_arm(tmp_path / "a", [0.34, 0.36])
-    write_run(tmp_path / "x", {20: 0.4}, seed=5)
-    write_run(tmp_path / "y", {20: score}, seed=5)
+    write_run(tmp_path / "x", {20: 0.4}, seed=5, solve_rate=0.3)
+    write_run(tmp_path / "y", {20: score}, seed=5, solve_rate=score - 0.1)
+    x, y = (tmp_path / name / "metrics.jsonl" for name in "xy")
+    if score == 0.4:
+        y.write_text(x.read_text())
     given = [first, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"]
     if score == 0.4:
         with refuses(tmp_path / "y"):
@@ -172,7 +172,7 @@ def test_a_stock_log_measures_otherwise(tmp_path):
     for name in ("solve_rate", "valid_frac"):
         test, _ = row_of(compared, name).difference(1)
         assert test.mean != test.mean
-    assert row_of(compared, "validation").missing[1]
+    assert row_of(compared, "validation").measured[1].missing
 
 
 def test_terminal_json_and_page(tmp_path):
@@ -196,3 +196,145 @@ def test_what_is_not_a_comparison(tmp_path, monkeypatch, arguments):
         write_run(tmp_path / name, {20: 0.4})
     with pytest.raises(UserError):
         compare_arms(arguments)
+
+
+@pytest.mark.parametrize("value", [None, "nan", float("inf"), float("nan"), "missing", "early"])
+def test_a_seed_that_diverged_is_never_dropped_in_silence(tmp_path, value):
+    """ "b scores 5.5 points higher [3.0, 8.0], 2 seeds against 3" was said of this."""
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", [0.40, 0.41, 0.42])
+    path = tmp_path / "b" / "seed_3" / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    if value == "missing":
+        del lines[-1]["eval/greedy"]
+    elif value == "early":
+        del lines[5:]
+    else:
+        lines[-1]["eval/greedy"] = value
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (pair,) = compare_arms([first, other]).pairs
+    if value == "missing":  # all are compared where all were measured
+        assert "at step 10, the last at which all have a value" in pair.sentence
+        return
+    assert pair.difference.counts == (3, 3) and not pair.difference.low > 0
+    assert f"counted as 0% in b: {path.parent} (" in pair.sentence
+    (dropped,) = compare_arms([first, other], drop_failed=True).pairs
+    assert (
+        dropped.difference.counts == (2, 3) and f"left out of b: {path.parent}" in dropped.sentence
+    )
+    assert dropped.sentence.startswith("No verdict")
+
+
+def test_a_run_without_any_eval_gets_no_verdict_on_the_mean(tmp_path):
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", [0.40, 0.41, 0.42])
+    write_run(tmp_path / "b" / "seed_4", {}, seed=4)
+    (pair,) = compare_arms([first, other]).pairs
+    assert pair.metric is None and "seed_4 of b has no value" in pair.sentence
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["eval.seed", "eval.tasks_per_type", "task.types", "task.domain", "base.prompt_format",
+     "engine.max_answer_tokens"],
+)  # fmt: skip
+def test_what_is_not_known_equals_nothing(tmp_path, key):
+    group, name = key.split(".")
+    lacking = {group: {k: v for k, v in SETTINGS[group].items() if k != name}}
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", [0.40, 0.41, 0.42], **lacking)
+    for one, two in ((first, other), (other, first)):
+        (pair,) = compare_arms([one, two]).pairs
+        assert pair.metric is None and f"{key} of b is unknown" in pair.sentence
+
+
+@pytest.mark.parametrize("files", [("a.parquet", "b.parquet"), ("a.parquet", ""), ("", "")])
+def test_validation_on_other_or_unknown_files_is_never_subtracted(tmp_path, files):
+    for place, file in enumerate(files):
+        printed = f"'val_files': '{file}'\n" if file else ""
+        (tmp_path / f"{place}.log").write_text(printed + LOG.replace("0.4", f"0.{place + 4}"))
+    (pair,) = compare_arms([str(tmp_path / "0.log"), str(tmp_path / "1.log")]).pairs
+    assert pair.metric is None and "data.val_files" in pair.sentence
+
+
+@pytest.mark.parametrize(
+    ("scores", "why"), [([0.4, 0.4, 0.4], "without variance"), ([0.4, 0.41], "fewer than three")]
+)
+def test_without_variance_or_with_two_seeds_there_is_no_verdict(tmp_path, scores, why):
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    (pair,) = compare_arms([first, write_arm(tmp_path / "b", scores)]).pairs
+    assert pair.sentence.startswith("No verdict") and why in pair.sentence
+    assert pair.difference.low != pair.difference.low
+
+
+def test_pairs_of_several_arms_are_corrected_by_holm(tmp_path):
+    """Of six equal arms of 4 seeds some pair "differed" in a third of comparisons."""
+    scores = {
+        "a": [0.30, 0.32, 0.33, 0.35],
+        "b": [0.34, 0.36, 0.37, 0.39],
+        "c": [0.3, 0.33, 0.34, 0.36],
+    }
+    arms = {name: write_arm(tmp_path / name, of) for name, of in scores.items()}
+    (alone,) = compare_arms([arms["a"], arms["b"]]).pairs
+    together = compare_arms(list(arms.values())).pairs[0]
+    assert together.difference.p == pytest.approx(3 * alone.difference.p)
+    assert "by Holm for 3 pairs" in together.sentence and "Holm" not in alone.sentence
+
+
+def test_copies_are_refused_whatever_was_edited_in_them(tmp_path):
+    first, other = (write_arm(tmp_path / name, [0.3, 0.31, 0.32]) for name in "ab")
+    path = tmp_path / "b" / "seed_9"
+    shutil.copytree(tmp_path / "b" / "seed_1", path)
+    text = (path / "config.yaml").read_text()
+    (path / "config.yaml").write_text(text.replace("seed: 1\n", "seed: 9\n"))
+    text = (path / "metrics.jsonl").read_text()
+    (path / "metrics.jsonl").write_text(text.replace("0.3,", "0.37,").replace("1.0}", "2.0}"))
+    with refuses("seed_9"):
+        compare_arms([first, other])
+    with refuses("given twice, as a and c"):
+        compare_arms([first, f"c={tmp_path / 'a' / 'seed_1'}"])
+
+
+def test_figures_of_the_base_alone_are_not_the_runs(tmp_path):
+    runs = [write_run(tmp_path / name, {20: 0.4}, seed=i) for i, name in enumerate("ab")]
+    lines = [{"model": "base", "role": "base", "k": 1, "cells": {"all": {"value": 0.1}}}]
+    first, other = write_figures(runs[0]), write_figures(runs[1], lines=lines)
+    (pair,) = compare_arms([first, other]).pairs
+    assert pair.metric.name == "eval/greedy"
+
+
+@pytest.mark.parametrize("value", [3.4, -0.4, 41.0])
+def test_impossible_shares_are_named_and_not_subtracted(tmp_path, value):
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", [0.40, 0.41, value])
+    (pair,) = compare_arms([first, other]).pairs
+    assert pair.metric is None and f"an impossible value, {value:g} at step 20" in pair.sentence
+
+
+def test_negative_tokens_are_unknown(tmp_path):
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36], tokens=-100)
+    (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.40, 0.41, 0.42])]).pairs
+    assert pair.tokens is None and "tokens unknown" in pair.sentence
+
+
+def test_seeds_whose_folders_have_one_name_are_all_drawn(tmp_path):
+    paths = [tmp_path / f"{n}" / "run" for n in range(3)]
+    for seed, path in enumerate(paths):
+        write_run(path, {1: 0.3, 20: 0.4 + seed / 100}, seed=seed)
+    arms = arms_of([*(f"a={path}" for path in paths), write_arm(tmp_path / "b", [0.3, 0.31])])
+    drawn = _lines(arms, all_metrics()["eval/greedy"])
+    assert drawn[drawn["series"] == "a"]["member"].nunique() == 3
+
+
+def test_no_difference_shown_says_what_would_show(tmp_path):
+    first = write_arm(tmp_path / "a", [0.30, 0.35, 0.40])
+    (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.31, 0.36, 0.41])]).pairs
+    # sd 5 points: (t(.975, 2) + t(.8, 2)) * 5 * sqrt(2 / 3) = 21.9
+    assert "with 3 seeds differences above 21.9 points would show" in pair.sentence
+    assert "for 3 points take about 46 seeds" in pair.sentence
+
+
+def test_values_far_apart_are_said(tmp_path):
+    first = write_arm(tmp_path / "a", [0.30, 0.31, 0.32, 0.05])
+    (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.31, 0.32, 0.33, 0.34])]).pairs
+    assert "seeds of a lie far apart" in pair.sentence

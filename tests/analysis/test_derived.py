@@ -5,10 +5,10 @@ import needs
 import numpy as np
 import pytest
 
-from azr_population.analysis.derived import TASKS_PER_STEP, derived, placed_tasks
 from azr_population.analysis.figures import problem_space
 from azr_population.analysis.task_cards import HARDEST, examples
 from azr_population.domains.code.complexity import DESCRIPTORS, KINDS, SPACE
+from azr_population.runs.derived import TASKS_PER_STEP, derived
 
 ADD = "def f(n):\n    return n + 1"
 ADD_MORE = "def f(n):\n    return n - 7"
@@ -58,7 +58,7 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(write, task):
 
 def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
     run = write(tasks=tasks)
-    first = placed_tasks(run).drop_duplicates("cell")
+    first = run.placed_tasks.drop_duplicates("cell")
     assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
     space_map = problem_space(run, 4)
     assert f"3 of {len(SPACE.archive):,}" in space_map["text"]

@@ -1,6 +1,6 @@
 from azr_population.analysis import run_tables
-from azr_population.analysis.frame import tidy
 from azr_population.analysis.html import render
+from azr_population.runs.tidy import tidy
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing():

@@ -4,15 +4,19 @@ import math
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
     band,
     compare,
+    detectable,
+    far_apart,
     holm,
     interval,
     interval_text,
+    seeds_for,
 )
 
 
@@ -27,12 +31,40 @@ def test_student_of_three():
     assert result.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), abs=1e-5)
 
 
-def test_welch_allows_unequal_seeds():
-    # R: t.test(c(3, 4, 5, 6), c(1, 2, 4)): df 4.1333, 95% -0.7389 to 5.0722.
+def test_unequal_arms_have_the_freedom_of_the_smaller_one():
+    # The error is Welch's, sqrt(5 / 12 + 7 / 9); t(2, .975) = 4.302653.
     result = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 4.0), False)
     assert result.counts == (4, 3) and result.mean == pytest.approx(13 / 6)
-    assert result.low < 0 < result.high
-    assert 0.05 < result.p < 0.15
+    error = math.sqrt(5 / 12 + 7 / 9)
+    assert result.high - result.mean == pytest.approx(4.302653 * error, abs=1e-5)
+    assert result.p == pytest.approx(2 * stats.t.sf(13 / 6 / error, 2))
+
+
+def test_without_variance_or_below_three_seeds_there_is_no_interval():
+    for a, b in (((1, 1, 1), (2, 3, 4)), ((1, 2), (2, 3, 4)), ((1, 1, 1), None), ((1, 2), None)):
+        assert math.isnan(compare(a, b, False).low)
+
+
+def test_seeds_that_would_show_a_difference():
+    test = compare((0.30, 0.35, 0.40), (0.31, 0.36, 0.41), False)  # a spread of 5 points
+    reach = stats.t.isf(0.025, 2) + stats.t.isf(0.2, 2)
+    assert detectable(test, 3) == pytest.approx(reach * 0.05 * math.sqrt(2 / 3))
+    n = seeds_for(test, 0.03)
+    assert detectable(test, n) <= 0.03 < detectable(test, n - 1)
+    assert seeds_for(test, 0.001) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "apart"),
+    [((0.30, 0.31, 0.32, 0.05), True), ((0.30, 0.34, 0.39), False), ((0.3, 0.3), False)],
+)
+def test_values_far_apart(values, apart):
+    assert far_apart(values) == apart
+
+
+def test_a_difference_that_rounds_to_nothing_is_said_so():
+    tiny = Estimate(0.0002, 0.0001, 0.0003, (12,))
+    assert interval_text(tiny, percent=True, signed=True) == "less than 0.1 points"
 
 
 def test_one_seed_has_no_interval():

@@ -6,10 +6,11 @@ import shutil
 import pytest
 from refusals import refused, refuses
 
-from azr_population.analysis.frame import curve, read_run
 from azr_population.cli import main
 from azr_population.eval.stored import stored_members
 from azr_population.runs import RunDirectory
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import curve
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +24,7 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run):
     assert len(rates) == 36 and all(rate is None or 0 <= rate <= 1 for rate in rates)
     page = (stored_run / "crossplay.html").read_text()
     assert page.count('class="vega"') == 1 and "step 2, S0" in page
-    slopes = curve(read_run(stored_run), "cross_play_slope", ("student",))
+    slopes = curve(RunData(stored_run).table, "cross_play_slope", ("student",))
     assert slopes.to_dict() == {5: content["slopes"]["student"]}
 
 

@@ -84,9 +84,6 @@ def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
     assert "--prompt-format" in refused(capsys, "sample", base, "--propose", "code_o")
-    assert "choose one of: nano, chat, short" in refused(
-        capsys, "sample", base, "--propose", "code_o", "--prompt-format", "long"
-    )
     assert records(capsys, base, "--propose", "code_o", "--prompt-format", "nano")
 
 

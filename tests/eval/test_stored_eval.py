@@ -16,7 +16,7 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run):
     scores_file = json.loads((stored_run / "eval_1121.json").read_text())
     assert scores_file["types"] == ["code_o"] * 3 + ["code_i"] * 3
     assert scores_file["exact"] == [True] * 3 + [False] * 3
-    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).evals()}
+    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).read("evals")}
     after = {(row["step"], row["member"]): row for row in scores_file["members"]}
     assert list(after) == [
         (None, "base"),
@@ -54,7 +54,7 @@ def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
 def test_stored_members_have_the_ratings_of_their_step(stored_run):
     members = stored_members(RunDirectory(stored_run), 2)
     assert len(members) == 12 and sum(member.solves for member in members) == 6
-    metrics = {row["step"]: row for row in RunDirectory(stored_run).metrics()}
+    metrics = {row["step"]: row for row in RunDirectory(stored_run).read("metrics")}
     for member in members:
         assert member.metrics["mu"] == metrics[member.step][f"{member.name}/mu"]
         assert member.label == f"stored/{member.name}@{member.step}"

@@ -12,7 +12,6 @@ import pytest
 from hydra import compose, initialize
 from refusals import refuses
 
-from azr_population.analysis.frame import tidy
 from azr_population.analysis.statistics import Estimate
 from azr_population.cli import main
 from azr_population.config.inside_azr import register_arms
@@ -41,6 +40,8 @@ from azr_population.experiments.recipes import (
 from azr_population.experiments.results import learning_rate, results_of, verdict
 from azr_population.hosts.azr.settings import read_settings
 from azr_population.runs import RunDirectory
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import tidy
 
 ARMS = Arms.model_validate(
     {
@@ -183,7 +184,7 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: folder)
     played(planned[0])
     coverage = {2: {"agent/coverage": 5.1234567}}
-    monkeypatch.setattr("azr_population.experiments.plan.derived", lambda run: coverage)
+    monkeypatch.setattr("azr_population.runs.derived.derived", lambda run: coverage)
     save_runs(plan(tmp_path))
     (stored,) = folder.rglob("metrics.jsonl.gz")
     lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))
@@ -363,7 +364,7 @@ def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
 def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
     assert main(["recipe", "teacher_or_single", "--from-results", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "(98.0% interval), n=12, p=0.0044: **shown**" in shown
+    assert "(98.0% interval), n=12, p=0.009: **shown**" in shown
     assert main(["recipe", "arms_race", "--from-results", "--out", str(tmp_path)]) == 0
     assert "not decided (planned for 12 seeds, here 4)" in capsys.readouterr().out
 
@@ -388,9 +389,9 @@ def test_a_learning_rate_that_members_drew_is_shown_as_its_range(tmp_path):
     plain, evolving = RunDirectory(tmp_path / "plain"), RunDirectory(tmp_path / "evolving")
     plain.create(config, {})
     evolving.create(config + drawn, {})
-    assert learning_rate(plain, "student") == "student 0.001"
-    assert learning_rate(plain, "teacher") == ""
-    assert learning_rate(evolving, "student") == "student drawn from 3e-05 to 0.003"
+    assert learning_rate(RunData(plain.path), "student") == "student 0.001"
+    assert learning_rate(RunData(plain.path), "teacher") == ""
+    assert learning_rate(RunData(evolving.path), "student") == "student drawn from 3e-05 to 0.003"
 
 
 def test_verdicts():

@@ -10,7 +10,7 @@ from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
-from azr_population.referee.sandbox.batch_safety import same_in_a_batch
+from azr_population.referee.sandbox.sharing import batchable
 from azr_population.referee.sandbox.wire import Call, SandboxWork
 
 WRONG = ("4", "[9]", "'q'", "-7", "(1, 2)", "None", "[8, 8]", "88")
@@ -127,7 +127,7 @@ def test_what_a_finaliser_prints_is_in_nobody_s_output():
 
 @pytest.mark.parametrize("share", [1, 16])
 def test_a_task_whose_own_answer_fails_is_void(share):
-    with Referee(RefereeSettings(workers=1, tasks_per_process=share)) as referee:
+    with Referee(RefereeSettings(workers=1, share=share)) as referee:
         for question in [
             Question("code_i", "def f(x): return x", ("3",), ("4",), ("3", "4")),
             Question("code_f", "def f(x): return x", ("3",), ("4",), ("def f(x): return 4",)),
@@ -170,9 +170,9 @@ NOT_BATCHABLE = [
 
 @pytest.mark.parametrize("source", BATCHABLE)
 def test_the_same_in_a_batch_and_isolated(source):
-    assert same_in_a_batch(source, "typing" in source)
+    assert batchable(source, "typing" in source)
 
 
 @pytest.mark.parametrize("source", NOT_BATCHABLE)
 def test_what_a_batch_could_change(source):
-    assert not same_in_a_batch(source, "typing" in source)
+    assert not batchable(source, "typing" in source)

@@ -77,19 +77,19 @@ def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
 
 
 def test_tasks_go_together_but_leave_something_for_others():
-    queue = waiting(*(task() for _ in range(12)), workers=2, tasks_per_process=16)
+    queue = waiting(*(task() for _ in range(12)), workers=2, share=16)
     sizes = []
     while (job := queue.next(HERE)) is not None:
         sizes.append(len(job.tasks))
         assert job.resident
     assert sizes == [6, 3, 2, 1]
-    assert [len(waiting(*(task() for _ in range(12)), tasks_per_process=5).next(HERE).tasks)] == [5]
+    assert [len(waiting(*(task() for _ in range(12)), share=5).next(HERE).tasks)] == [5]
 
 
 def test_isolated_and_alone_share_with_nobody():
     apart, alone = PendingWork(SandboxWork("", BOTH, isolated=True)), task(alone=True)
     first, last = task(), task()
-    queue = waiting(first, apart, alone, last, tasks_per_process=16)
+    queue = waiting(first, apart, alone, last, share=16)
     assert queue.next(HERE).tasks == [first, last]
     jobs = [queue.next(HERE), queue.next(HERE)]
     assert [(job.tasks, len(job.order), job.resident) for job in jobs] == [

@@ -37,7 +37,7 @@ def residents(referee):
 
 
 def test_plain_programs_go_to_it_together_and_others_one_by_one(jobs):
-    with Referee(RefereeSettings(workers=1, tasks_per_process=8)) as referee:
+    with Referee(RefereeSettings(workers=1, share=8)) as referee:
         assert all(e.valid for e in referee.check([constant(n) for n in range(24)]))
         assert jobs == [(True, 16)] * 3
         jobs.clear()
@@ -57,7 +57,7 @@ def test_answers_to_a_plain_program_are_executed_beside_it(jobs):
 
 def test_functions_of_students_share_with_nobody(jobs):
     plain, other = "def f(x): return x", "import random\ndef f(x): return x"
-    with Referee(RefereeSettings(workers=1, tasks_per_process=8)) as referee:
+    with Referee(RefereeSettings(workers=1, share=8)) as referee:
         questions = [Question("code_f", plain, ("1", "2", "3"), answers=(plain, other))] * 4
         assert all(g.solved for j in referee.judge(questions) for g in j.grades)
     # The teachers' six runs, the plain answer's three, and the other answer's three: first together
@@ -68,7 +68,7 @@ def test_functions_of_students_share_with_nobody(jobs):
 
 
 def test_sharing_can_be_switched_off(jobs):
-    with Referee(RefereeSettings(workers=1, tasks_per_process=1)) as referee:
+    with Referee(RefereeSettings(workers=1, share=1)) as referee:
         assert all(e.valid for e in referee.check([constant(n) for n in range(3)]))
     with Referee(RefereeSettings(workers=1, child_per_call=True)) as referee:
         assert all(e.valid for e in referee.check([constant(n) for n in range(3)]))
@@ -120,7 +120,7 @@ def test_it_does_not_stay_when_memory_ran_out():
 
 @pytest.mark.parametrize("share", [1, 16])
 def test_a_child_that_is_killed_while_it_waits_is_replaced(share):
-    with Referee(RefereeSettings(workers=1, tasks_per_process=share, timeout=20.0)) as referee:
+    with Referee(RefereeSettings(workers=1, share=share, timeout=20.0)) as referee:
         for _ in range(3):
             for pid in residents(referee):
                 os.kill(pid, signal.SIGKILL)

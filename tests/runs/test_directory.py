@@ -11,9 +11,9 @@ def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
     run.append("metrics", [{"step": 1}, {"step": 2}])
     with (run.path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 3, "sec')
-    assert [row["step"] for row in run.metrics()] == [1, 2]
+    assert [row["step"] for row in run.read("metrics")] == [1, 2]
     assert run.config() == {"seed": 1} and run.environment() == {"python": "3"}
-    assert list(run.matches()) == []
+    assert list(run.read("matches")) == []
 
 
 def test_truncate_drops_later_steps_and_the_torn_line(tmp_path):
@@ -24,7 +24,7 @@ def test_truncate_drops_later_steps_and_the_torn_line(tmp_path):
         file.write('{"step": 4')
     run.truncate(2)
     run.append("tasks", [{"step": 3}])
-    assert [row["step"] for row in run.tasks()] == [1, 1, 2, 3]
+    assert [row["step"] for row in run.read("tasks")] == [1, 1, 2, 3]
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):
@@ -46,7 +46,7 @@ def test_what_is_not_finite_is_written_as_null(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.create("", {})
     run.append("metrics", [{"step": 1, "a/loss": float("nan"), "x": [1.5]}])
-    assert list(run.metrics()) == [{"step": 1, "a/loss": None, "x": [1.5]}]
+    assert list(run.read("metrics")) == [{"step": 1, "a/loss": None, "x": [1.5]}]
 
 
 def test_a_folder_of_something_else_is_no_members(tmp_path):
@@ -87,7 +87,7 @@ def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):
     run.create("", {})
     lines = ['{"step":1}', *DAMAGED, '{"step":2}', '{"step":3}']
     (run.path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 4')
-    assert [row["step"] for row in run.metrics()] == [1, 2, 3]
+    assert [row["step"] for row in run.read("metrics")] == [1, 2, 3]
     assert run.unreadable() == {"metrics": len(DAMAGED)}
     run.truncate(2)
     assert (run.path / "metrics.jsonl").read_text() == "\n".join(lines[:-1]) + "\n"
@@ -115,11 +115,11 @@ def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(tmp_
         run.append("completions", [{"step": step, "member": "teacher_0"}])
         states[step] = lines_of(run.path)
     assert all(len(text) < 100 for files in states.values() for text in files.values())
-    assert [row["step"] for row in run.completions()] == [9, 10, 11]
+    assert [row["step"] for row in run.read("completions")] == [9, 10, 11]
     # Back to any step since the older file was begun, and on again.
     for back in (10, 9):
         run.truncate(back)
-        assert [row["step"] for row in run.completions()] == list(range(9, back + 1))
+        assert [row["step"] for row in run.read("completions")] == list(range(9, back + 1))
         for step in range(back + 1, 12):
             run.append("completions", [{"step": step, "member": "teacher_0"}])
         assert lines_of(run.path) == states[11]

@@ -19,7 +19,6 @@ from refusals import refused, refuses
 from safetensors.torch import load_file, save_file
 from small_run import SMALL
 
-from azr_population.analysis.inputs import benchmark_figures
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
@@ -27,6 +26,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.plan import resolve, with_layout
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.runs.run_data import benchmark_figures
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -197,7 +197,7 @@ def test_a_reader_that_leaves_is_noticed(tmp_path):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.returncode == 141
     assert done.stderr.count("\n") == 1 and f"azr-population resume {path}" in done.stderr
-    assert len(list(RunDirectory(path).metrics())) < 30
+    assert len(list(RunDirectory(path).read("metrics"))) < 30
 
 
 def tensors_in(node):

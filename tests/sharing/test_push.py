@@ -181,7 +181,7 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     for name in ("README.md", "optimizer.pt", ".env"):
         (folder / name).write_text(planted)
     edit_config(members, auto_mapping={"parent": planted}, revision=SECRET)
-    members.append("tasks", [{**task, "teacher": "t"} for task in members.tasks()])
+    members.append("tasks", [{**task, "teacher": "t"} for task in members.read("tasks")])
     settings = f"seed: 1\nlogger:\n  api_key: {SECRET}\nbase:\n  path: {tmp_path}\n"
     write_atomically(members.path / "config.yaml", settings)
     environment = {"base": planted, "command": planted}

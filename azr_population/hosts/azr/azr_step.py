@@ -1,8 +1,8 @@
 """The population's state during a step of AZR's loop.
 
 AZR computes one batch per problem type and role. `assign` gives each row its member and opponent,
-the judge (`judging.py`) fills in proposals, replayed tasks and rewards, `credit` writes the
-advantages, and `end` does what `method/step.py` does after the update.
+the judge (`judging.py`) fills in proposals, practice and rewards, `credit` writes the advantages,
+and `end` does what `method/step.py` does after the update.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NOBODY = -1
 """The opponent of rows that are not proposals."""
 
 
-class AzrStepState:
+class Step:
     """The records of the current step so far."""
 
     def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:
         self.population = population
         self.callbacks = list(callbacks)
         self.rows: list[Proposal] = []
-        self.replayed: list[Attempt] = []
+        self.practice: list[Attempt] = []
         self._learning: Counter[int] = Counter()
         self._opponents: dict[str, list[int]] = {}
         self._clock = PhaseClock()
@@ -45,7 +45,7 @@ class AzrStepState:
     def begin(self, number: int) -> None:
         """Draws the matches of a new step."""
         self.population.begin_step(number)
-        self.rows, self.replayed = [], []
+        self.rows, self.practice = [], []
         self._learning.clear()
         self._opponents.clear()
         self._clock = PhaseClock()
@@ -72,7 +72,7 @@ class AzrStepState:
         mask = batch.batch["response_mask"]
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
         # The judge has seen this batch last.
-        judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.replayed
+        judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
         columns = zip(judged[-len(rewards) :], rewards.tolist(), strict=True)
         rows = [ScoredCompletion(owner, reward) for owner, reward in columns]
         values = advantages(rows, by_token=True)
@@ -103,7 +103,7 @@ class AzrStepState:
             self.callbacks,
             self._clock,
             self.rows,
-            self.replayed,
+            self.practice,
             (),
             learned,
             generated,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion, PromptBatch
-from azr_population.hosts.azr.azr_step import AzrStepState
+from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
@@ -28,14 +28,14 @@ from azr_population.referee import Reason
 if TYPE_CHECKING:
     import torch
 
-    from azr_population.hosts.azr.facade import PopulationWorkerGroup
+    from azr_population.hosts.azr.facade import PopulationGroup
 
 ESTIMATE = "estimate"
 """What the names of the batches that estimate solve rates begin with, in the place of `gen`."""
 
 
 @dataclass
-class ParsedBatch:
+class Reading:
     """A batch of proposals as AZR parsed it, with the attempts at the valid ones."""
 
     kind: str
@@ -75,7 +75,7 @@ class PromptsCollected(Exception):
 class Judge:
     """Replaces AZR's reward manager, whose prompts, parsing and scores it uses.
 
-    It adds the proposals to `step.rows` and the attempts at AZR's own tasks to `step.replayed`. A
+    It adds the proposals to `step.rows` and the attempts at AZR's own tasks to `step.practice`. A
     valid proposal gets the population's reward; AZR adds its other rewards if that is above 0.
     `banned_words` are those that AZR's trainer gives its manager. `expected` are the batches of
     proposals (veRL's DataProto, by name) that have been generated and that AZR brings later.
@@ -84,11 +84,7 @@ class Judge:
     executor: StepExecutor
 
     def __init__(
-        self,
-        reward_fn: Any,
-        step: AzrStepState,
-        group: PopulationWorkerGroup,
-        banned_words: Sequence[str] = (),
+        self, reward_fn: Any, step: Step, group: PopulationGroup, banned_words: Sequence[str] = ()
     ) -> None:
         self._step = step
         self._group = group
@@ -98,11 +94,11 @@ class Judge:
         self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
         self._banned_words = list(banned_words)
         self.expected: dict[str, Any] = {}
-        self._parsed: dict[str, ParsedBatch] = {}
+        self._readings: dict[str, Reading] = {}
 
     def begin_step(self, executor: Any) -> None:
         """Forgets the last step; programs run on AZR's `executor` from here on."""
-        self._parsed = {}
+        self._readings = {}
         self.executor = StepExecutor(executor)
 
     def run_ahead(self, name: str, data: Any) -> None:
@@ -124,13 +120,13 @@ class Judge:
         if phase == "gen":
             return self._judge_proposals(name, kwargs)
         result = self._manager(*args, **kwargs)
-        self._step.replayed += self._replayed(kind, result[0], kwargs["data"])
+        self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
-    def _replayed(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
+    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
         """The attempts at AZR's own tasks. Their rewards are AZR's, unless the configuration names
         another reward, which is then written into `tensor` [rows, R]."""
-        config, replayed = self._step.population.config, []
+        config, practice = self._step.population.config, []
         reward = None if config.student_reward == "azr" else student_reward_of(config)
         written, values = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
         for row, (completion, value) in enumerate(zip(written, values, strict=True)):
@@ -139,14 +135,14 @@ class Judge:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
             reason = _reason(read, solved)
-            replayed.append(Attempt(completion, None, solved, reason, value, type=kind))
-        return replayed
+            practice.append(Attempt(completion, None, solved, reason, value, type=kind))
+        return practice
 
     def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:
-        if name not in self._parsed:
+        if name not in self._readings:
             self._read_all({**self.expected, name: kwargs["data"]}, kwargs)
-        parsed = self._parsed[name]
-        read = iter(parsed.data_dicts)
+        reading = self._readings[name]
+        read = iter(reading.data_dicts)
 
         def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any) -> Any:
             """Replaces AZR's method for one row, which has been called before."""
@@ -154,15 +150,15 @@ class Judge:
 
         def estimate(**asked: Any) -> Any:
             """Replaces AZR's difficulty estimate: the same, by the matched students."""
-            parsed.data_dicts = asked["data_dicts"]
-            return self._matched_estimate(name, parsed, asked)
+            reading.data_dicts = asked["data_dicts"]
+            return self._matched_estimate(name, reading, asked)
 
         manager = copy.copy(self._manager)
         manager._get_data_dict = data_dict
         manager._get_problem_generator_rewards_and_valid_programs = estimate
         result = manager(**kwargs)
         tensor: torch.Tensor = result[0]
-        for index, row in enumerate(parsed.rows):
+        for index, row in enumerate(reading.rows):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
             if row.reward <= 0 and tensor[index].sum() > UNPARSABLE:
                 tensor[index, len(row.completion.token_ids) - 1] = row.reward
@@ -170,49 +166,47 @@ class Judge:
             # Only where AZR has added something: its tensor is float32.
             if not math.isclose(paid, row.reward, rel_tol=1e-6):
                 row.reward = paid
-        self._step.rows += parsed.rows
+        self._step.rows += reading.rows
         return result
 
     def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
         """Reads the batches and has the valid proposals of all of them attempted in one call."""
         self.expected = {}
-        self._parsed |= {
+        self._readings |= {
             name: self._read(name, data, kwargs["n_samples"]) for name, data in batches.items()
         }
         asked: dict[str, PromptBatch] = {}
         for name in batches:
-            parsed = self._parsed[name]
-            if parsed.valid:
-                prompts = self._prompts(name, parsed, kwargs)
-                asked[name.replace("gen", ESTIMATE)] = parsed.batch(prompts)
+            reading = self._readings[name]
+            if reading.valid:
+                prompts = self._prompts(name, reading, kwargs)
+                asked[name.replace("gen", ESTIMATE)] = reading.batch(prompts)
         if asked:
             self._group.prefetch(asked, self._on_attempt, validate=True)
 
-    def _read(self, name: str, data: Any, samples: int) -> ParsedBatch:
-        parsed = ParsedBatch(name.partition("_")[2], samples)
+    def _read(self, name: str, data: Any, samples: int) -> Reading:
+        reading = Reading(name.partition("_")[2], samples)
         matches = {(m.teacher.slot, m.student.slot): m for m in self._step.population.matches}
         written, opponents = (data.non_tensor_batch[name] for name in (COMPLETION, "opponent"))
         for item, completion, opponent in zip(data, written, opponents, strict=True):
             match = matches[completion.slot, opponent]
-            row = Proposal(match, parsed.kind, self._with_text(completion), None)
+            row = Proposal(match, reading.kind, self._with_text(completion), None)
             checked = self.executor.checked
-            parsed.data_dicts.append(self._read_row(name, item, self.executor))
+            reading.data_dicts.append(self._read_row(name, item, self.executor))
             # AZR checks the program of what parses.
             row.reason = "invalid" if self.executor.checked > checked else "unparsable"
-            parsed.rows.append(row)
-        return parsed
+            reading.rows.append(row)
+        return reading
 
     def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
         """AZR's method for one row; the uid is AZR's to give."""
         banned = self._arguments.get("banned_assertion_keywords", [])
         return self._manager._get_data_dict(item, name, executor, self._banned_words, "", banned)
 
-    def _prompts(
-        self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]
-    ) -> list[list[int]]:
+    def _prompts(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> list[list[int]]:
         """What AZR asks in its estimate, once for each valid proposal."""
         asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
-        asked |= {"data_dicts": parsed.data_dicts, "problem_type": name, "n_samples": 1}
+        asked |= {"data_dicts": reading.data_dicts, "problem_type": name, "n_samples": 1}
         collected = PromptsCollected()
         try:
             self._manager._get_problem_generator_rewards_and_valid_programs(
@@ -231,37 +225,37 @@ class Judge:
 
     def _on_attempt(self, name: str, row: int, completion: Completion) -> None:
         """Stores an attempt, a row of an estimate's batch, and runs what AZR will ask about it."""
-        parsed = self._parsed[name.replace(ESTIMATE, "gen")]
+        reading = self._readings[name.replace(ESTIMATE, "gen")]
         completion = self._with_text(completion)
-        answer, read = read_answer(self._manager, parsed.kind, completion.text)
-        parsed.attempts[row] = completion, answer, read
-        task = parsed.data_dicts[parsed.valid[row % len(parsed.valid)]]["answer"]
-        if read or parsed.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
-            self.executor.prefetch(evaluations(parsed.kind, answer, task["snippet"], task))
+        answer, read = read_answer(self._manager, reading.kind, completion.text)
+        reading.attempts[row] = completion, answer, read
+        task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
+        if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
+            self.executor.prefetch(evaluations(reading.kind, answer, task["snippet"], task))
 
     def _with_text(self, completion: Completion) -> Completion:
         tokenizer = self._manager.tokenizer
         text = tokenizer.decode(completion.token_ids, skip_special_tokens=True)
         return replace(completion, text=text)
 
-    def _matched_estimate(self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]) -> Any:
+    def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
         with self._group.routed(name.replace("gen", ESTIMATE)) as group:
             rewards, programs = self._manager._get_problem_generator_rewards_and_valid_programs(
                 **{**kwargs, "rollout_actor_wg": group}
             )
-        for place, index in enumerate(parsed.valid):
-            row, task = parsed.rows[index], parsed.data_dicts[index]["answer"]
+        for place, index in enumerate(reading.valid):
+            row, task = reading.rows[index], reading.data_dicts[index]["answer"]
             row.parsed, row.task = _proposal_and_task(row.type, task)
             row.reason = "ok"
-            for each in range(place, len(parsed.attempts), len(parsed.valid)):
-                completion, answer, read = parsed.attempts[each]
+            for each in range(place, len(reading.attempts), len(reading.valid)):
+                completion, answer, read = reading.attempts[each]
                 solved = self.executor.solved(row.type, answer, task)
                 solved &= read or row.type != TaskType.CODE_F
                 text = answer if read else None
                 row.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
-        describe(parsed.rows, self._step.population.domain)
-        self._step.population.reward(parsed.rows)
-        for row, data in zip(parsed.rows, parsed.data_dicts, strict=True):
+        describe(reading.rows, self._step.population.domain)
+        self._step.population.reward(reading.rows)
+        for row, data in zip(reading.rows, reading.data_dicts, strict=True):
             rewards[data["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
         return rewards, programs
 

@@ -282,7 +282,7 @@ def show_start(
             "step": step,
             "dir": str(directory.path),
             "members": members,
-            "lineage": list(directory.lineage()),
+            "lineage": list(directory.read("lineage")),
         }
     )
 

@@ -6,10 +6,10 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from . import literal, wire
-from .batch_safety import BatchSafety, batch_safety, names, same_in_a_batch
+from .sharing import Shareability, batchable, names, shareability
 
 CAPTURE = "(arguments)"  # not a valid name, so that no program can use it
-_UNSAFE = BatchSafety(False)
+_NOT_SHAREABLE = Shareability(False)
 
 
 class Compiled(NamedTuple):
@@ -18,7 +18,7 @@ class Compiled(NamedTuple):
     status: int
     text: str = ""
     code: CodeType | None = None
-    safety: BatchSafety = _UNSAFE
+    sharing: Shareability = _NOT_SHAREABLE
 
 
 class Arguments(NamedTuple):
@@ -33,11 +33,11 @@ class Arguments(NamedTuple):
     text: str = ""
     code: CodeType | None = None
     values: bytes = b""
-    batch_safe: bool = True
+    shareable: bool = True
 
 
 def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
-    """Compiles a work's program and determines whether it is batch-safe."""
+    """Compiles a work's program and determines whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
@@ -49,10 +49,10 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
     banned = banned_names & named
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    safety = batch_safety(code)
-    if safety.batch_safe and not same_in_a_batch(source, "typing" in named):
-        safety = _UNSAFE
-    return Compiled(wire.OK, source, code, safety)
+    sharing = shareability(code)
+    if sharing.shareable and not batchable(source, "typing" in named):
+        sharing = _NOT_SHAREABLE
+    return Compiled(wire.OK, source, code, sharing)
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
@@ -80,7 +80,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
         return Arguments(wire.BAD_INPUT, describe(error))
     if not banned_names.isdisjoint(names(code)):
         return Arguments(wire.BAD_INPUT, "a banned name")
-    return Arguments(wire.OK, "", code, batch_safe=batch_safety(code).batch_safe)
+    return Arguments(wire.OK, "", code, shareable=shareability(code).shareable)
 
 
 def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -114,4 +114,4 @@ def _last_expression(text: str) -> Arguments:
         code = compile(text.lstrip(" \t"), "<input>", "eval", dont_inherit=True)
     except Exception as error:
         return Arguments(wire.ERROR, describe(error))
-    return Arguments(wire.OK, code=code, batch_safe=batch_safety(code).batch_safe)
+    return Arguments(wire.OK, code=code, shareable=shareability(code).shareable)

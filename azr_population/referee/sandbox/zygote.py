@@ -1,7 +1,7 @@
 """The zygote: a small warm interpreter that forks confined children and never runs a program.
 
 A fresh child takes one job and exits. The resident child takes one job after another and executes
-only batch-safe programs. The zygote does not read jobs: a fresh child receives its job from the
+only shareable programs. The zygote does not read jobs: a fresh child receives its job from the
 socket, the resident from memory that is filled straight from the socket. The zygote measures time,
 ends children, and forwards the bytes that they leave in shared memory. It exits when the trainer's
 end of the socket closes.

@@ -17,7 +17,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion, GeneratedCounts
-from azr_population.hosts.azr.azr_step import AzrStepState
+from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings
 from azr_population.method.callbacks import Callback
@@ -108,7 +108,7 @@ class Local(Callback):
         self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
         self.rows = []
 
-    def updated(self, population, rows, replayed):
+    def updated(self, population, rows, practice):
         self.rows = list(rows)
 
     def play_step(self):
@@ -148,9 +148,9 @@ def play_in_azr(step, local, config):
         solving = [row for row in drawn if row.of.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
-        step.replayed = [row.of for row in solving]
+        step.practice = [row.of for row in solving]
         step.credit(batch, f"pred_{kind}")
-    step.replayed = []
+    step.practice = []
     slots = [member.slot for member in population.roster]
     written = [completion for row in local.rows for completion in row.completions]
     generated = GeneratedCounts()
@@ -199,7 +199,7 @@ def test_both_hosts_tell_the_same(referee, teachers, students, reward):
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
     population = azr_stand_in.population_of(settings_of(config, teacher_reward=reward))
-    inside = AzrStepState(population, [CompletionLog(10, azr_stand_in.Bytes())])
+    inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
     seen = set()
     for _ in range(3):
         expected = local.play_step()

@@ -14,11 +14,11 @@ import needs
 import printed
 import pytest
 
-from azr_population.analysis.azr_log import KEYS, flat_lines, read_azr_log
-from azr_population.analysis.frame import tidy
 from azr_population.runs import RunDirectory
+from azr_population.runs.azr_log import KEYS, flat_lines, read_azr_log
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
+from azr_population.runs.tidy import tidy
 
 pytestmark = [pytest.mark.azr, pytest.mark.slow, pytest.mark.timeout(3000)]
 
@@ -159,10 +159,10 @@ def test_odd_programs_end_no_run(folder, worker, referee):
     log = host.played(folder, extra, timeout=3000)
     assert "Traceback" not in log
     run = RunDirectory(run_directory(folder, worker))
-    assert len(list(run.metrics())) == steps and not run.unreadable()
-    written = Counter(row["verdict"] for row in run.completions())
+    assert len(list(run.read("metrics"))) == steps and not run.unreadable()
+    written = Counter(row["verdict"] for row in run.read("completions"))
     assert {"valid", "refused", "solved", "failed"} <= set(written), written
-    assert sum(match["proposed"] for match in run.matches()) == 48 * steps
+    assert sum(match["proposed"] for match in run.read("matches")) == 48 * steps
 
 
 def test_single_prints_what_comparisons_read_from_stock_azr(folder):

@@ -10,7 +10,7 @@ from azr_stand_in import Batch, population_of
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
-from azr_population.hosts.azr.azr_step import NOBODY, AzrStepState
+from azr_population.hosts.azr.azr_step import NOBODY, Step
 from azr_population.hosts.azr.batches import COMPLETION
 from azr_population.method.proposals import Attempt
 
@@ -22,7 +22,7 @@ LENGTHS = [2, 5, 1, 3, 4, 2]
 @pytest.fixture
 def step():
     settings = PopulationSettings(teachers=1, students=3, evolution=EvolutionConfig(interval=0))
-    step = AzrStepState(population_of(settings))
+    step = Step(population_of(settings))
     step.begin(1)
     return step
 
@@ -31,7 +31,7 @@ def batch(step=None):
     """A batch of answers; `step` has judged them."""
     made = Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
     if step:
-        step.replayed = [
+        step.practice = [
             Attempt(completion, None, True, "solved", 1.0, type="code_o")
             for completion in made.non_tensor_batch[COMPLETION]
         ]
@@ -76,7 +76,7 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step):
 def test_advantages_are_noted_on_what_was_judged(step):
     new_batch = batch(step)
     step.credit(new_batch, "pred_code_o")
-    assert [attempt.advantage for attempt in step.replayed] == pytest.approx(
+    assert [attempt.advantage for attempt in step.practice] == pytest.approx(
         [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
     )
 

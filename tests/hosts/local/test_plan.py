@@ -46,7 +46,7 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
         step_line = next(line for line in planned(overrides) if line.startswith("a step"))
         assert {str(proposals), str(2 * proposals)} <= set(step_line.replace(",", " ").split())
         assert main(["train", *overrides]) == 0
-        (step,) = run.metrics()
+        (step,) = run.read("metrics")
         rollouts = {name: member["rollouts"] for name, member in metrics_of_members(step).items()}
         # An invalid proposal is not attempted.
         assert rollouts.get("teacher_0", proposals) == proposals

@@ -11,8 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from azr_population.errors import UserError, first_line
 from azr_population.files import read_text
 
@@ -51,7 +49,7 @@ _LOGGED = re.compile("|".join(pattern for _, pattern in KEYS.values()))
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _RAY_PREFIX = re.compile(r"^\(\w+ pid=\d+[^)\n]*\) ?", re.MULTILINE)
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
-_NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
+_NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf)\)?")
 _STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
 SETTINGS = {
     "base": r"'model':\s*\{(?:[^{}]|\{[^{}]*\})*?'path':\s*'([^']+)'",
@@ -73,7 +71,7 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     if path.suffix.lower() == ".csv":
         rows = _from_csv(path, text)
     else:
-        rows = from_console(text)
+        rows = from_console(text, str(path))
         plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
         matches = {key: re.search(pattern, plain) for key, pattern in SETTINGS.items()}
         settings = {key: match.group(1) for key, match in matches.items() if match}
@@ -91,22 +89,31 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     return rows, settings
 
 
-def from_console(text: str) -> Rows:
-    """The steps in console output; prefixes, colours and other lines are ignored.
+def from_console(text: str, name: str = "the log") -> Rows:
+    """The steps in console output; prefixes, colours and other lines are ignored, and so is a last
+    line without an end: it may still be being written. A run that is resumed goes back to an
+    earlier step, whose later values count.
 
-    So is a last line without an end: it may still be being written.
+    Raises UserError: the steps begin anew, so there are two runs.
     """
     rows: Rows = {}
     for line in text.split("\n")[:-1]:
         match = _STEP.search(_ANSI.sub("", line))
         if match is None:
             continue
-        values = rows.setdefault(int(match.group(1)), {})
+        step, reached = int(match.group(1)), max(rows, default=0)
+        if step <= 1 < reached:
+            raise UserError(
+                f"{name} holds two runs: after step {reached} it begins again with step {step}; "
+                "put each run into a file of its own"
+            )
+        values = rows.setdefault(step, {})
         for item in match.group(2).split(" - "):
             key, _, value = item.strip().rpartition(":")
             number = _NUMBER.match(value)
             if key and number:
-                values[key] = float(number.group(1))
+                value = float(number.group(1))
+                values[key] = value if math.isfinite(value) else math.nan
     return {step: values for step, values in rows.items() if values}
 
 
@@ -132,6 +139,8 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
 
 def _from_csv(path: Path, text: str) -> Rows:
     """The steps of an export: of a run's history, or of a panel (`<run> - <key>`)."""
+    import pandas as pd  # takes half a second
+
     try:
         table = pd.read_csv(io.StringIO(text))
     except ValueError as error:

@@ -8,39 +8,34 @@ grows with the number of tasks, so there is also coverage at an equal number of 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from azr_population.domains.domain import Domain
 from azr_population.domains.metric import PROPOSERS
 from azr_population.errors import UserError
 from azr_population.files import read_json
-from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import (
-    domain_of,
-    last_step,
-    lines_of,
-    number,
-    remembered,
-    role_of,
-    roles_of,
-)
+from azr_population.runs.records import Record, number, role_of
+
+if TYPE_CHECKING:
+    from azr_population.runs.run_data import RunData
 
 TASKS_PER_STEP = 12
 """Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 24 a
 step, always has more valid ones."""
 
 
-def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
-    """{step: {key: value}} of a whole run; empty for committed results, whose lines have it. A
-    cross-play whose file is damaged is left out, with a warning."""
+def derived(run: RunData) -> dict[int, dict[str, float]]:
+    """{step: {key: value}} of a whole run. A cross-play whose file is damaged is left out, with a
+    warning."""
     values: dict[int, dict[str, float]] = {}
-    if run.results_only:
-        return values
-    if domain_of(run).space:
-        tasks, steps = placed_tasks(run), [line["step"] for line in lines_of(run)]
+    if run.domain.space:
+        tasks, steps = run.placed_tasks, [line["step"] for line in run.lines]
         curves = coverage(tasks, steps)
-        for role in {*roles_of(run).values(), *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
+        for role in {*run.roles.values(), *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
             for name, line in curves.items():
                 for step, value in line.items():
                     values.setdefault(step, {})[f"{role}/{name}"] = float(value)
@@ -54,17 +49,16 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
         slopes = {}
     for role in ("student", "teacher"):
         if (value := number(slopes.get(role))) is not None:
-            values.setdefault(last_step(run), {})[f"{role}/cross_play_slope"] = value
+            values.setdefault(run.last, {})[f"{role}/cross_play_slope"] = value
     return values
 
 
-@remembered
-def placed_tasks(run: RunDirectory) -> pd.DataFrame:
+def placed_tasks(domain: Domain, tasks: Iterable[Record]) -> pd.DataFrame:
     """The valid tasks that have a place in the problem space, by step: `step`, `teacher`,
     `program`, `cell`."""
-    space = domain_of(run).space
+    space = domain.space
     rows, points = [], []
-    for task in run.tasks() if space else ():
+    for task in tasks if space else ():
         point = space.point(task) if space else None
         if point is not None:
             rows.append((task["step"], str(task.get("teacher", "")), str(task.get("program", ""))))

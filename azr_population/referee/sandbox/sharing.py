@@ -1,10 +1,10 @@
 """Programs that may share a child, and the modules that they get.
 
-Executions of batch-safe programs run in one child, of one task or of several. So no execution may
-affect the next: a batch-safe program can only change and see its own namespace, its arguments, and
+Executions of shareable programs run in one child, of one task or of several. So no execution may
+affect the next: a shareable program can only change and see its own namespace, its arguments, and
 immutable objects. Three parts ensure that.
 
-`batch_safety` checks the compiled code:
+`shareability` checks the compiled code:
 
 - no builtin that inspects or changes the interpreter;
 - no name that begins with an underscore, except `_`, `__` and the `__init__` of its own classes;
@@ -15,7 +15,7 @@ immutable objects. Three parts ensure that.
 compute and keep no state. It never supplies a real module, a list or dict of a module, or a random
 number generator. A program that needs more is executed in a separate child.
 
-`same_in_a_batch` checks what the code alone does not show:
+`batchable` checks what the code alone does not show:
 
 - memory. When it runs out depends on earlier programs. A program that runs out is executed again,
   isolated; a program that can catch MemoryError would hide that.
@@ -77,11 +77,11 @@ _WRITING = frozenset(("str", "repr", "ascii", "print"))
 _VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME, STORE_GLOBAL, ...
 
 
-class BatchSafety(NamedTuple):
-    """Whether a program is batch-safe; if so, whether it uses sets or hashes, whose order or value
+class Shareability(NamedTuple):
+    """Whether a program is shareable; if so, whether it uses sets or hashes, whose order or value
     may depend on addresses, and whether it uses these or prints objects."""
 
-    batch_safe: bool
+    shareable: bool
     hashes: bool = False
     may_show_addresses: bool = False
 
@@ -91,7 +91,7 @@ def names(code: CodeType) -> frozenset[str]:
     return frozenset().union(*(inner.co_names for inner in _codes(code)))
 
 
-def batch_safety(code: CodeType) -> BatchSafety:
+def shareability(code: CodeType) -> Shareability:
     """See the module's docstring."""
     codes = _codes(code)
     named: set[str] = set()
@@ -100,22 +100,22 @@ def batch_safety(code: CodeType) -> BatchSafety:
         named.update(inner.co_names)
         operations.update(inner.co_code[::2])
     if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
-        return BatchSafety(False)
+        return Shareability(False)
     if _IMPORT in operations and not _SETTING.isdisjoint(operations):
-        return BatchSafety(False)
+        return Shareability(False)
     if any(_STAR in inner.co_consts for inner in codes):
-        return BatchSafety(False)
+        return Shareability(False)
     if any(name.startswith(_PREFIXES) for name in named):
-        return BatchSafety(False)
+        return Shareability(False)
     doubtful = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"} - {"_", "__"}
     if doubtful and not all(_harmless(inner, doubtful) for inner in codes):
-        return BatchSafety(False)
+        return Shareability(False)
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
     writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
     if hashes and any(map(_holds_nan, codes)):  # NaN's hash is its address, the same in each run
-        return BatchSafety(False)
-    return BatchSafety(True, hashes, hashes or writes)
+        return Shareability(False)
+    return Shareability(True, hashes, hashes or writes)
 
 
 def _codes(code: CodeType) -> list[CodeType]:
@@ -204,7 +204,7 @@ class Facades:
         self._open = {}
 
     def importer(self) -> Callable[..., ModuleType]:
-        """The `__import__` of batch-safe programs."""
+        """The `__import__` of shareable programs."""
 
         def __import__(
             name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -242,8 +242,8 @@ _GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
 _IN_ANNOTATIONS = (ast.BinOp, ast.BitOr, ast.Constant, ast.List, ast.Load, ast.Name, ast.Tuple)
 
 
-def same_in_a_batch(source: str, imports_typing: bool) -> bool:
-    """Whether a batch-safe program has the same result in a batch and isolated."""
+def batchable(source: str, imports_typing: bool) -> bool:
+    """Whether a shareable program has the same result in a batch and isolated."""
     catches = "except" in source or "finally" in source
     if not (catches or imports_typing):
         return True

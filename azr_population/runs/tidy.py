@@ -14,10 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from azr_population.analysis.derived import derived
 from azr_population.domains.metric import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of, whole_config
+from azr_population.runs.records import ROLES, by_number, number, role_of
 
 BUDGET = {
     "trained_samples": "samples trained on",
@@ -56,29 +55,6 @@ def _whose(key: str) -> tuple[str | None, str | None, str]:
     if name and (role := role_of(group)):
         return group, role, name
     return None, None, key
-
-
-def read_run(path: Path, arm: str = "") -> pd.DataFrame:
-    """The table of a run directory or of committed results, which have the same format.
-
-    What is computed of a whole run's tasks and lineage is in it (`derived`), and AZR's validations
-    as `validation` (the mean over the sources) and `validation/<source>`. Raises UserError: no run,
-    or one of a version that cannot be read.
-    """
-    directory = RunDirectory(path)
-    settings = whole_config(directory)
-    lines = {line["step"]: dict(line) for line in lines_of(directory)}
-    for step, values in derived(directory).items():
-        lines.setdefault(step, {"step": step}).update(values)
-    for row in directory.validations():
-        numbers = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
-        shares = {source: value for source, value in numbers.items() if value is not None}
-        if shares:
-            line = lines.setdefault(row["step"], {"step": row["step"]})
-            line |= {f"validation/{source}": value for source, value in shares.items()}
-            line["validation"] = math.fsum(shares.values()) / len(shares)
-    by_step = (lines[step] for step in sorted(lines))
-    return tidy(by_step, str(path), arm or path.name, settings.get("seed"))
 
 
 def seed_folders(folder: Path) -> list[Path]:

@@ -4,8 +4,9 @@ import json
 
 import made_up_run
 
-from azr_population.analysis.frame import COLUMNS, curve, read_run, seed_folders, tidy
 from azr_population.analysis.metrics import all_metrics
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import COLUMNS, curve, seed_folders, tidy
 
 LINES = [
     {"step": 1, "teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "eval/greedy": 0.3},
@@ -35,7 +36,7 @@ def test_whose_a_value_is():
 
 
 def test_the_later_record_of_a_step_counts(tmp_path):
-    table = read_run(write_run(tmp_path / "run"))
+    table = RunData(write_run(tmp_path / "run")).table
     solved = table[(table["metric"] == "solve_rate") & (table["member"] == "student_0")]
     assert solved["value"].tolist() == [0.75] and solved["step"].tolist() == [2]
     assert curve(table, "type/code_o/valid_frac").to_dict() == {2: 1.0}
@@ -47,8 +48,8 @@ def test_run_directory_and_seeds(tmp_path):
     write_run(tmp_path / "arm" / "seed_10", seed=10)
     folders = seed_folders(tmp_path / "arm")
     assert [folder.name for folder in folders] == ["seed_2", "seed_10"]
-    table = read_run(folders[0], "arm")
-    assert set(table["seed"]) == {2} and set(table["arm"]) == {"arm"}
+    table = RunData(folders[0]).table
+    assert set(table["seed"]) == {2} and set(table["arm"]) == {"seed_2"}
     assert curve(table, all_metrics()["solve_rate"]).to_dict() == {1: 0.25}
 
 
@@ -56,11 +57,11 @@ def test_validations_are_in_the_table(tmp_path):
     run = write_run(tmp_path / "run")
     row = {"step": 2, "member": "student_0", "shares": {"humaneval": 0.5, "mbpp": 0.0}}
     (run / "validations.jsonl").write_text(json.dumps(row) + "\n")
-    assert curve(read_run(run), "validation").to_dict() == {2: 0.25}
-    assert curve(read_run(run), "validation/mbpp").to_dict() == {2: 0.0}
+    assert curve(RunData(run).table, "validation").to_dict() == {2: 0.25}
+    assert curve(RunData(run).table, "validation/mbpp").to_dict() == {2: 0.0}
 
 
 def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):
     run = made_up_run.write_run(tmp_path / "run")
-    coverage = curve(read_run(run), all_metrics()["coverage"])
+    coverage = curve(RunData(run).table, all_metrics()["coverage"])
     assert coverage[12] >= coverage[1] > 0

@@ -7,7 +7,7 @@ from hostile_naked import NAKED
 from hostile_walled import WALLED
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.batch_safety import batch_safety
+from azr_population.referee.sandbox.sharing import shareability
 
 PLAIN = [
     "def f(x): return x + 1",
@@ -85,19 +85,19 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize("source", PLAIN)
 def test_plain(source):
-    assert batch_safety(compile(source, "", "exec")).batch_safe
+    assert shareability(compile(source, "", "exec")).shareable
 
 
 @pytest.mark.parametrize("source", NOT_PLAIN)
 def test_not_plain(source):
-    assert not batch_safety(compile(source, "", "exec")).batch_safe
+    assert not shareability(compile(source, "", "exec")).shareable
 
 
 def test_a_name_may_be_long_and_a_jump_far():
     lines = "".join(f"    v{i} = x.a{i}\n" for i in range(400))
     source = f"def f(x):\n{lines}    return x.__dict__\n"
-    assert not batch_safety(compile(source, "", "exec")).batch_safe
-    assert batch_safety(compile(source.replace("x.__dict__", "v399"), "", "exec")).batch_safe
+    assert not shareability(compile(source, "", "exec")).shareable
+    assert shareability(compile(source.replace("x.__dict__", "v399"), "", "exec")).shareable
 
 
 SLOW = ("while True", "10 **", "count()", "zlib", "a+b", "1000")
@@ -119,7 +119,7 @@ def test_sharing_changes_no_verdict():
     questions = [Question("code_i", source, ("3",), answers=answers) for source in sources]
     judged = []
     for share in (1, 16):
-        settings = RefereeSettings(workers=2, timeout=1.0, memory_mb=128, tasks_per_process=share)
+        settings = RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=share)
         with Referee(settings) as referee:
             judged.append(referee.judge(questions))
     for source, alone, together in zip(sources, *judged, strict=True):
@@ -134,9 +134,7 @@ def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
     sources[33] = "def f(x): return f(x)"
     sources[40] = "def f(x): return 'é' * 9000"
     sources[41] = "def f(x): return 'é' * 9000 if x else 1"
-    with Referee(
-        RefereeSettings(workers=2, timeout=1.0, memory_mb=64, tasks_per_process=16)
-    ) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=64, share=16)) as referee:
         executions = referee.check([Program(source, ("3",)) for source in sources])
     reasons = {7: "timeout", 20: "memory", 33: "error"}
     for number, execution in enumerate(executions):

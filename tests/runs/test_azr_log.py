@@ -1,3 +1,4 @@
+import math
 from pprint import pformat
 
 import needs
@@ -5,9 +6,9 @@ import numpy
 import pytest
 from refusals import refuses
 
-from azr_population.analysis.azr_log import KEYS, flat_lines, from_console, read_azr_log
-from azr_population.analysis.frame import curve, tidy
 from azr_population.analysis.metrics import all_metrics
+from azr_population.runs.azr_log import KEYS, flat_lines, from_console, read_azr_log
+from azr_population.runs.tidy import curve, tidy
 
 
 def azr_series(rows, name):
@@ -40,7 +41,7 @@ def test_the_console_is_read_step_by_step():
     assert list(rows) == [0, 1, 2], "nothing is known of a step without a value"
     assert rows[1]["gen_code_o/format_score"] == 0.75
     assert rows[1]["actor/entropy"] == 0.1
-    assert "actor/grad_norm" not in rows[1]
+    assert math.isnan(rows[1]["actor/grad_norm"]), "what diverged is kept as such"
     assert rows[2] == {
         "gen_code_i/format_score": 0.6,
         "pred_code_f/accuracy": 0.5,
@@ -156,3 +157,14 @@ def test_lines_of_the_real_logger_are_read():
     assert values == pytest.approx(
         {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
     )
+
+
+def test_two_runs_in_one_log_are_refused_and_a_resumed_one_is_not():
+    """`tee -a` of a second run made one of both."""
+    line = "step:{} - pred_code_o/accuracy:0.{}\n".format
+    run = "".join(line(step, step) for step in range(6))
+    with refuses("holds two runs"):
+        from_console(run + line(0, 9))
+    with refuses("holds two runs"):
+        from_console(run + line(1, 9))
+    assert from_console(run + line(4, 9))[4] == {"pred_code_o/accuracy": 0.9}

@@ -1,0 +1,134 @@
+"""What a run says first: did students get better, which member is best and where it lies, what
+evolution did, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from azr_population.analysis.changes import SHORT, Change, nothing_valid
+from azr_population.analysis.html import figure
+from azr_population.analysis.statistics import compare, interval_text, tenth
+from azr_population.runs.records import conservative, metrics_of_members, number
+from azr_population.runs.run_data import RunData
+
+
+class Summary(NamedTuple):
+    """Sentences; empty where there is nothing to say."""
+
+    wrong: str
+    """Why there is no valid proposal; the other sentences are then empty."""
+    students: str
+    best: str
+    evolution: str
+    next: list[str]
+    """Commands to go on with."""
+
+    @property
+    def lines(self) -> list[str]:
+        """For the end of the terminal's output."""
+        said = [self.students, self.best, self.evolution]
+        return [*filter(None, said), *(f"next: {command}" for command in self.next)]
+
+
+def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
+    """The summary of a run as far as it is recorded; `changes` are `measured_changes`."""
+    if wrong := nothing_valid(run.table):
+        return Summary(wrong, "", "", "", [])
+    return Summary("", _students(changes, run.last), _best(run), _evolution(run), _next(run))
+
+
+def _students(changes: Mapping[str, Change], last: int) -> str:
+    """By the held-out tasks; the solve rate may rise because tasks get easier."""
+    few = f" {last} steps are few; only other seeds show whether it comes back." * (last <= SHORT)
+    if last < 2:
+        return "One step is recorded: nothing can have changed yet." if last else ""
+    change = changes.get("eval/greedy")
+    if change is None:
+        change = changes.get("solve_rate")
+        if change is None:
+            return ""
+        ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
+        return (
+            f"Whether students got better is not measured (fewer than two evals); of their own "
+            f"tasks they solve {ends} (first and last {tenth(last)} steps).{few}"
+        )
+    test = change.difference
+    ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
+    words = f"{ends}, {interval_text(test, True, True)} (95%, over tasks)"
+    if test.low > 0:
+        return f"Students got better at held-out tasks: {words}.{few}"
+    if test.high < 0:
+        return f"Students got worse at held-out tasks: {words}.{few}"
+    return f"No change of students at held-out tasks is shown: {words}.{few}"
+
+
+def _best(run: RunData) -> str:
+    """The best student at any eval, which `members/best` keeps, or the highest rated member."""
+    scores = [
+        (score, line["step"], name)
+        for line in run.lines
+        for name, member in metrics_of_members(line).items()
+        if (score := number(member.get("eval/greedy"))) is not None and line["step"] > 0
+    ]
+    members = run.directory.members
+    if scores:
+        score, step, name = max(scores, key=lambda found: (found[0], -found[1]))
+        place = members / "best" if (members / "best").is_dir() else members / name
+        return f"Best member: {name} at step {step}, {score:.1%} of held-out tasks, in {place}."
+    ratings = {
+        name: rated
+        for name, member in metrics_of_members(run.lines[-1] if run.lines else {}).items()
+        if name.startswith("student") and (rated := conservative(member)) is not None
+    }
+    if not ratings:
+        return ""
+    name = max(ratings, key=lambda each: ratings[each])
+    return f"Highest rated student (no eval): {name}, in {members / name}."
+
+
+def _evolution(run: RunData) -> str:
+    """How many children there were, and how those of students compare with their first parent at
+    the first eval that both were in."""
+    births = [birth for birth in run.read("lineage") if birth.get("child")]
+    if not births:
+        return "Evolution: nobody was replaced." if len(run.roles) > 2 else ""
+    scores: dict[tuple[Any, Any], dict[int, Sequence[float | None]]] = {}
+    for row in run.read("evals"):
+        if row.get("greedy"):
+            of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
+            of_member[row["step"]] = row["greedy"]
+    generations: dict[str, int] = {}
+    verdicts: list[str] = []
+    for birth in births:
+        child, parent = birth["child"], next(iter(birth.get("parents") or ()), "")
+        before = generations.get(parent, 0)
+        generations[child] = birth.get("generation") or 0
+        own = scores.get((child, generations[child]), {})
+        others = scores.get((parent, before), {})
+        shared = sorted(step for step in own.keys() & others.keys() if step > birth["step"])
+        if not shared or len(own[shared[0]]) != len(others[shared[0]]):
+            continue
+        pairs = zip(own[shared[0]], others[shared[0]], strict=True)
+        known = [(a, b) for a, b in pairs if a is not None and b is not None]
+        test = compare([a for a, _ in known], [b for _, b in known], paired=True)
+        verdicts.append("better" if test.low > 0 else "worse" if test.high < 0 else "equal")
+    count = f"{len(births)} {'child' if len(births) == 1 else 'children'}"
+    if not verdicts:
+        return f"Evolution: {count}; none was measured beside its parent."
+    better = verdicts.count("better")
+    return (
+        f"Evolution: {count}; of {len(verdicts)} measured beside their parent "
+        f"{better or 'none'} {'is' if better < 2 else 'are'} better, {verdicts.count('worse')} "
+        f"worse, {verdicts.count('equal')} not told apart (95%, over tasks)."
+    )
+
+
+def _next(run: RunData) -> list[str]:
+    place = shlex.quote(str(run.path))
+    steps = int(number(run.value("run", "steps")) or run.last)
+    longer = 2 * steps if run.last >= steps else steps
+    resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
+    return [f"azr-population show {place} --solved --limit 1", resume,
+            f"azr-population compare {place} OTHER_RUN"]  # fmt: skip

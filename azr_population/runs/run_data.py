@@ -1,0 +1,235 @@
+"""A loaded run: a run directory, committed results or a stock AZR log, read once."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
+from azr_population.config.effects import flat
+from azr_population.domains.domain import Domain
+from azr_population.domains.known import NotRun, find_domain
+from azr_population.domains.metric import Metric
+from azr_population.errors import UserError, first_problem
+from azr_population.files import read_json
+from azr_population.printable import printable
+from azr_population.registry import trusted
+from azr_population.runs.azr_log import flat_lines, read_azr_log
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import ROLES, grouped, number, role_of
+
+if TYPE_CHECKING:  # pandas takes half a second
+    import pandas as pd
+
+FIGURES = "evaluation/figures.json"
+"""Where `azr-population benchmark` leaves a run's figures."""
+WEIGHTS = "base.weights"
+"""The setting that holds the fingerprint of the base's weights; logs lack it."""
+
+
+class RunData:
+    """One run as it is stored now; what grows afterwards is not seen.
+
+    Raises UserError: there is no run at `path`, it is of a version that cannot be read, or its
+    configuration is damaged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.directory = RunDirectory(path)
+        self.is_log = self.path.is_file()
+        self.config: Mapping[str, Any] = {}
+        """`config.yaml`; empty for a log."""
+        self._log: list[dict[str, Any]] = []
+        if self.is_log:
+            rows, self._printed = read_azr_log(self.path)
+            self._log = flat_lines(rows)
+        else:
+            self.config = self.directory.config()
+        self.environment: Mapping[str, Any] = {} if self.is_log else self.directory.environment()
+
+    def value(self, *keys: str) -> Any:
+        """The value at this path of keys in `config.yaml`, or None."""
+        value: Any = self.config
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+    def read(self, record: str) -> Iterator[dict[str, Any]]:
+        """The lines of a record (`tasks`, `matches`, ...) of a run directory, one by one."""
+        return self.directory.read(record)
+
+    @cached_property
+    def lines(self) -> list[dict[str, Any]]:
+        """The flat lines of `metrics.jsonl`, the later of two of a step, by ascending step."""
+        rows = self._log if self.is_log else self.read("metrics")
+        steps = {row["step"]: row for row in rows}
+        return [steps[step] for step in sorted(steps)]
+
+    @cached_property
+    def last(self) -> int:
+        """The last recorded step; 0 if there is none."""
+        return int(self.lines[-1]["step"]) if self.lines else 0
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """By dotted key; of a log what it prints. `base` is its path, as in a log, or the name of
+        one that ships."""
+        if self.is_log:
+            return dict(self._printed)
+        settings = flat(dict(self.config))
+        name, where = settings.pop("base.name", None), settings.pop("base.path", None)
+        where = where or settings.get("actor_rollout_ref.model.path")  # of a run inside AZR
+        if where or name not in (None, "hf"):
+            settings["base"] = where or name
+        if weights := self.environment.get("base"):
+            settings[WEIGHTS] = str(weights)
+        return settings
+
+    @cached_property
+    def versions(self) -> dict[str, Any]:
+        """Packages and Python; empty where they are not recorded."""
+        packages = self.environment.get("packages")
+        versions = dict(packages) if isinstance(packages, dict) else {}
+        if "python" in self.environment:
+            versions["python"] = self.environment["python"]
+        return versions
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The domain of the run's tasks; `code` where the configuration has none.
+
+        Custom domains are not run for reading (see `registry.trust`): measures and coverage are
+        left out, with a line in the log. Raises UserError: a trusted domain cannot be imported.
+        """
+        name = str(self.value("task", "domain") or "code")
+        if "." in name and not trusted(name):
+            _log_once(name)
+            return NotRun()
+        return find_domain(name)
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """The role of every member in the metrics, in the order recorded."""
+        groups = dict.fromkeys(group for line in self.lines for group in grouped(line))
+        return {name: role for name in groups if name not in ROLES and (role := role_of(name))}
+
+    @property
+    def members(self) -> int:
+        """How many; a log has one."""
+        counts = (self.value("population", of) for of in ("teachers", "students"))
+        return sum(int(number(count) or 0) for count in counts) or 1
+
+    @cached_property
+    def placed_tasks(self) -> pd.DataFrame:
+        """The valid tasks that have a place in the problem space; see `derived.placed_tasks`."""
+        from azr_population.runs.derived import placed_tasks
+
+        return placed_tasks(self.domain, self.read("tasks"))
+
+    @cached_property
+    def derived(self) -> dict[int, dict[str, float]]:
+        """{step: {key: value}} of a whole run; empty for committed results, whose lines have it."""
+        from azr_population.runs.derived import derived
+
+        return {} if self.is_log or self.directory.results_only else derived(self)
+
+    @cached_property
+    def complete_lines(self) -> list[dict[str, Any]]:
+        """`lines` with what is `derived`, and AZR's validations as `validation` (the mean over the
+        sources) and `validation/<source>`."""
+        lines = {line["step"]: dict(line) for line in self.lines}
+        for step, values in self.derived.items():
+            lines.setdefault(step, {"step": step}).update(values)
+        for row in () if self.is_log else self.read("validations"):
+            numbers = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
+            shares = {source: value for source, value in numbers.items() if value is not None}
+            if shares:
+                line = lines.setdefault(row["step"], {"step": row["step"]})
+                line |= {f"validation/{source}": value for source, value in shares.items()}
+                line["validation"] = math.fsum(shares.values()) / len(shares)
+        return [lines[step] for step in sorted(lines)]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The tidy table of `complete_lines`; see `tidy`."""
+        from azr_population.runs.tidy import tidy
+
+        return tidy(self.complete_lines, str(self.path), self.path.name, self.value("seed"))
+
+    @cached_property
+    def of_run(self) -> pd.DataFrame:
+        """`table` without members."""
+        return self.table[self.table["member"].isna()]
+
+    @cached_property
+    def _by_metric(self) -> dict[Any, pd.DataFrame]:
+        return dict(iter(self.of_run.groupby("metric")))
+
+    def curve(self, metric: Metric | str) -> pd.Series:
+        """A metric over the steps; see `tidy.curve`."""
+        from azr_population.runs.tidy import curve
+
+        name = metric if isinstance(metric, str) else metric.name
+        return curve(self._by_metric.get(name, self.of_run.iloc[:0]), metric)
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """What `azr-population benchmark` found; see `benchmark_figures`."""
+        return benchmark_figures(self.path / FIGURES)
+
+
+@lru_cache
+def _log_once(name: str) -> None:
+    logging.getLogger(__name__).warning(
+        "task.domain=%s is not built in, so its measures and coverage are left out; "
+        "azr-population --trust COMMAND runs it",
+        printable(name[:200]),
+    )
+
+
+class _Cell(BaseModel):
+    value: FiniteFloat
+
+
+class _Line(BaseModel):
+    """A model, or a summary of several, over all benchmarks."""
+
+    k: int
+    role: str
+    cells: dict[str, _Cell]
+
+
+class _Figures(BaseModel):
+    benchmarks: list[dict[str, Any]]
+    samples: int
+    temperature: float
+    lines: list[_Line]
+
+
+def benchmark_figures(path: Path) -> dict[str, Any]:
+    """What `azr-population benchmark` left in a file: `benchmarks`, `samples`, `temperature`, and
+    `mean`, pass@1 of the members' mean (of the only member, where there is one) over all
+    benchmarks; figures of a base alone are not the run's. Empty without a file. Raises UserError:
+    it is damaged."""
+    if not path.is_file():
+        return {}
+    try:
+        figures = _Figures.model_validate(read_json(path))
+    except ValidationError as error:
+        raise UserError(
+            f"{path} is damaged: {first_problem(error)}; delete it, or make it anew by "
+            "azr-population benchmark"
+        ) from error
+    lines = [line for line in figures.lines if line.k == 1 and line.cells and line.role != "base"]
+    if not lines:
+        return {}
+    cells = min(lines, key=lambda line: line.role != "summary").cells  # the first is the mean
+    values = [cells["all"]] if "all" in cells else list(cells.values())
+    mean = sum(cell.value for cell in values) / len(values)
+    return {**figures.model_dump(exclude={"lines"}), "mean": mean}

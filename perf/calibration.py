@@ -1,0 +1,229 @@
+"""How often comparisons and recipes state something false.
+
+    python perf/calibration.py [--simulations 4000] [--json perf/results/calibration.json]
+
+Made-up runs go through the code of `compare`, `recipe` and the report's tiles. Without an effect,
+every verdict is false; with one, an interval should hold it in 95% of cases. The limits are 5.5% of
+false verdicts and 94% of coverage from three seeds on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from azr_population.analysis.changes import measured_changes
+from azr_population.analysis.comparison import compare_skill
+from azr_population.analysis.inputs import ComparedArm
+from azr_population.analysis.statistics import FEWEST, LEVEL
+from azr_population.domains.metric import Metric
+from azr_population.experiments.recipes import Recipe
+from azr_population.experiments.results import results_of
+from azr_population.runs.run_data import RunData
+from azr_population.runs.tidy import tidy
+
+SETTINGS: dict[str, Any] = {
+    **{"eval.tasks_per_type": 600, "eval.seed": 1, "task.types": ["code_o"], "task.domain": "code"},
+    **{"base.prompt_format": "nano", "engine.max_answer_tokens": 64},
+}
+STEPS = 30
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+"""So many scores of one arm."""
+
+
+def normal(mean: float = 0.35, sd: float = 0.02) -> Draw:
+    return lambda rng, n: rng.normal(mean, sd, n)
+
+
+def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    return 0.3 + 0.02 * rng.lognormal(0.0, 0.75, n)
+
+
+def of_tasks(tasks: int) -> Draw:
+    """Scores of a small eval, in which seeds tie."""
+    return lambda rng, n: rng.binomial(tasks, 0.35, n) / tasks
+
+
+def collapsing(rng: np.random.Generator, n: int) -> np.ndarray:
+    """One run in five ends early."""
+    return np.where(rng.random(n) < 0.2, np.nan, rng.normal(0.35, 0.02, n))
+
+
+class MadeRun(RunData):
+    """A run of one eval in memory; without a score it ended before."""
+
+    def __init__(self, score: float, name: str) -> None:
+        last = STEPS if np.isfinite(score) else STEPS // 2
+        self.path, self.is_log, self.config, self.score = Path(name), False, {}, score
+        self.settings, self.figures = SETTINGS, {}  # type: ignore[misc]
+        self.lines = [{"step": 1, "eval/greedy": 0.3}]  # type: ignore[misc]
+        self.lines += [{"step": last}] if last < STEPS else [{"step": last, "eval/greedy": score}]
+        self.complete_lines = self.lines  # type: ignore[misc]
+
+    def curve(self, metric: Metric | str) -> pd.Series:
+        name = metric if isinstance(metric, str) else metric.name
+        values = {line["step"]: line[name] for line in self.lines if name in line}
+        return pd.Series(values, dtype=float)
+
+
+def compared(rng: np.random.Generator, arms: Sequence[tuple[Draw, int]]) -> list[Any]:
+    """The pairs of arms with so many seeds each."""
+    made = [
+        ComparedArm(
+            f"arm{i}", tuple(MadeRun(score, f"{i}/{j}") for j, score in enumerate(draw(rng, n)))
+        )
+        for i, (draw, n) in enumerate(arms)
+    ]
+    return compare_skill(made)
+
+
+def comparisons(
+    rng: np.random.Generator, arms: Sequence[tuple[Draw, int]], effect: float, simulations: int
+) -> dict[str, float]:
+    """Shares of comparisons with a false verdict, and of first pairs' intervals that hold the
+    difference; `effect` is that of the second arm."""
+    false = held = stated = 0
+    for _ in range(simulations):
+        pairs = compared(rng, arms)
+        claims = [p for p in pairs if not p.sentence.startswith("No") and p.metric]
+        wrong = [p for p in claims if (p.difference.mean > 0) != (effect > 0) or not effect]
+        false += bool(wrong)
+        test = pairs[0].difference
+        if not np.isnan(test.low):
+            stated += 1
+            held += test.low <= effect <= test.high
+    rates = {"false": false / simulations}
+    return rates | ({"coverage": held / stated} if stated else {})
+
+
+RECIPE = Recipe.model_validate(
+    {
+        **{"name": "made", "title": "Made", "figure": "ours", "arms": ["a", "b", "c"]},
+        "table": [
+            {"label": "eval at the end", "metric": "eval/greedy", "reduce": "last"},
+            {"label": "lines (late)", "metric": "lines", "reduce": "last_10pct", "role": "agent"},
+        ],
+        "hypotheses": [
+            {"claim": "More.", "row": "eval at the end", "arm": "b", "than": "a"},
+            {"claim": "More.", "row": "eval at the end", "arm": "c", "than": "a"},
+        ],
+    }
+)
+
+
+def recipes(
+    rng: np.random.Generator, looks: Sequence[int], simulations: int, planned: int = 6
+) -> dict[str, float]:
+    """Shares of recipes of three equal arms in which a claim is decided, and in which a cell that
+    no claim is about is bold, at any of the numbers of seeds at which it is read."""
+    decided = bold = 0
+    lengths = dict.fromkeys(RECIPE.arms, STEPS)
+    for _ in range(simulations):
+        tables = {
+            arm: {
+                f"seed_{n}": tidy(
+                    [{"step": STEPS, "eval/greedy": rng.normal(0.35, 0.02)}
+                     | {"agent/lines": rng.normal(5, 1)}]
+                )
+                for n in range(max(looks))
+            }
+            for arm in RECIPE.arms
+        }  # fmt: skip
+        verdicts, cells = set(), False
+        for n in looks:
+            part = {arm: dict(list(of.items())[:n]) for arm, of in tables.items()}
+            frame, answers = results_of(RECIPE, part, lengths, planned)
+            verdicts |= set(answers["verdict"])
+            cells = cells or bool(frame.loc[frame["row"] == "lines (late)", "differs"].any())
+        decided += bool({"shown", "refuted"} & verdicts)
+        bold += cells
+    return {"false": decided / simulations, "false, bold cells": bold / simulations}
+
+
+class MadeTasks(MadeRun):
+    """A run whose steps have a noise of their own, and tasks of it."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        super().__init__(0.35, "tasks")
+        rates = np.clip(rng.normal(0.4, 0.05, STEPS), 0, 1)
+        self.solved = rng.binomial(4, rates[:, None], (STEPS, 24)) / 4
+
+    def read(self, record: str) -> Any:
+        if record != "tasks":
+            return iter(())
+        rows = enumerate(self.solved, 1)
+        return ({"step": s, "solve_rate": float(rate)} for s, of in rows for rate in of)
+
+
+def tiles(rng: np.random.Generator, simulations: int) -> dict[str, float]:
+    """The share of runs in which a tile shows a change of the solve rate, and there is none."""
+    tests = (
+        measured_changes(MadeTasks(rng), STEPS)["solve_rate"].difference for _ in range(simulations)
+    )
+    false = sum(test.low > 0 or test.high < 0 for test in tests)
+    return {"false": false / simulations, "coverage": 1 - false / simulations}
+
+
+def scenarios(simulations: int) -> Mapping[str, Callable[[np.random.Generator], dict[str, float]]]:
+    """By name."""
+
+    def two(a: Draw, n: int, b: Draw, m: int, effect: float = 0.0) -> Any:
+        return lambda rng: comparisons(rng, [(a, n), (b, m)], effect, simulations)
+
+    made: dict[str, Any] = {}
+    for n, m in ((2, 2), (2, 12), (3, 3), (3, 5), (3, 12), (4, 4), (6, 6), (12, 12)):
+        made[f"equal arms, {n} and {m} seeds"] = two(normal(), n, normal(), m)
+    for n, m in ((3, 3), (3, 12), (12, 3), (6, 6), (12, 12)):
+        made[f"4 times the spread, {n} and {m} seeds"] = two(normal(), n, normal(sd=0.08), m)
+        made[f"skewed, {n} and {m} seeds"] = two(skewed, n, skewed, m)
+    for n, m in ((3, 3), (4, 12), (6, 6)):
+        made[f"ties of 20 tasks, {n} and {m} seeds"] = two(of_tasks(20), n, of_tasks(20), m)
+    for n in (3, 6, 12):
+        made[f"an effect of 3 points, {n} seeds"] = two(normal(), n, normal(0.38), n, 0.03)
+        made[f"one run in five ends early, {n} seeds"] = two(collapsing, n, collapsing, n)
+    for k in (3, 4, 6, 8):
+        made[f"{k} equal arms of 4 seeds"] = lambda rng, k=k: comparisons(
+            rng, [(normal(), 4)] * k, 0.0, simulations
+        )
+    made["recipe of two claims, 6 planned seeds"] = lambda rng: recipes(rng, [6], simulations)
+    made["the same, read at 4, 6 and 12 seeds"] = lambda rng: recipes(rng, [4, 6, 12], simulations)
+    made["tiles, steps with a noise of 5 points"] = lambda rng: tiles(rng, simulations)
+    return made
+
+
+def failing(rates: Mapping[str, Mapping[str, float]], most: float, least: float) -> list[str]:
+    """The scenarios beyond the limits."""
+    return [
+        f"{name}: {key} {rate:.3f}"
+        for name, of in rates.items()
+        for key, rate in of.items()
+        if (rate < least if key == "coverage" else rate > most)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--simulations", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    rates: dict[str, dict[str, float]] = {}
+    for name, play in scenarios(given.simulations).items():
+        rates[name] = play(np.random.default_rng(given.seed))
+        shown = ", ".join(f"{key} {rate:.1%}" for key, rate in rates[name].items())
+        print(f"{name}: {shown}", flush=True)
+        if given.json:
+            content = {"simulations": given.simulations, "seed": given.seed, "rates": rates}
+            given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    wrong = failing(rates, 0.055, 0.94)
+    print("\n".join(wrong) or f"all within the limits ({FEWEST} seeds and {LEVEL:g})")
+
+
+if __name__ == "__main__":
+    main()
