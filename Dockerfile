@@ -24,4 +24,7 @@ RUN python -m pip install --constraint /opt/pins.txt /opt/azr_population
 ENV AZR_HOME=/opt/azr PYTHONPATH=/opt/azr
 WORKDIR /opt/azr
 RUN azr-population doctor
+# AZR writes into its checkout.
+RUN useradd --create-home azr && chown --recursive azr /opt/azr
+USER azr
 CMD ["bash"]

@@ -14,7 +14,8 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from contextlib import contextmanager
+from dataclasses import is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
@@ -76,6 +77,8 @@ class Registry(dict[str, F]):
                 f"{self.kind}={path} is neither a function nor a class, but {value!r:.60}",
                 key=self.kind,
             )
+        if self._of:  # an operator, which has a function
+            return cast(F, replace(value, function=self._naming(path, value.function)))
         return self._naming(path, value) if inspect.isfunction(value) else value
 
     def _naming(self, path: str, function: Any) -> F:
@@ -83,19 +86,33 @@ class Registry(dict[str, F]):
 
         @functools.wraps(function)
         def call(*values: Any, **options: Any) -> Any:
-            try:
+            with own_code(self.kind, path, function):
                 return function(*values, **options)
-            except UserError:
-                raise
-            except Exception as error:  # of any kind: it is the user's own code
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                raise UserError(
-                    f"{self.kind}={path} failed in {last.filename}, line {last.lineno}: "
-                    f"{type(error).__name__}: {first_line(error)}",
-                    key=self.kind,
-                ) from error
 
         return cast(F, call)
+
+
+@contextmanager
+def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
+    """Inside, what the user's code at this path raises becomes a UserError with the key, file and
+    line; those of `function` if it could not even be called."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # of any kind: it is the user's own code
+        frames, code = (
+            traceback.extract_tb(error.__traceback__),
+            getattr(function, "__code__", None),
+        )
+        file, line = frames[-1].filename, frames[-1].lineno
+        if code and all(frame.filename != code.co_filename for frame in frames):
+            file, line = code.co_filename, code.co_firstlineno
+        raise UserError(
+            f"{key}={path} failed in {file}, line {line}: {type(error).__name__}: "
+            f"{first_line(error)}",
+            key=key,
+        ) from error
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import needs
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -60,3 +61,21 @@ def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
     for requirement in map(Requirement, floors):
         if requirement.name in ("torch", "transformers", "peft", "hydra-core", "ray"):
             assert requirement.specifier.contains(Version(pins[requirement.name])), requirement
+
+
+def test_the_workflow_takes_actions_by_digest_and_keeps_no_token():
+    for file in (ROOT / ".github/workflows").iterdir():
+        steps = [
+            step
+            for job in yaml.safe_load(file.read_text())["jobs"].values()
+            for step in job["steps"]
+        ]
+        used = [step for step in steps if "uses" in step]
+        assert used and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]) for step in used)
+        checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
+        assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_the_image_runs_as_a_user():
+    users = re.findall(r"^USER (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert users and users[-1] not in ("root", "0")

@@ -68,7 +68,6 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
     Raises UserError: an override is not in the form KEY=VALUE, the schema lacks its key, a group
     has no such choice, or there are several values.
     """
-    trust(list(overrides))
     choices: list[str] = []
     fields: list[dict[str, Any]] = []
     keys = set(Config.keys())
@@ -105,6 +104,7 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
             choices.append(f"{key}={value}")
         else:
             raise UserError(f"{key}={value} is unknown; choose one of: {', '.join(names)}", key=key)
+    trust(fields)
     return choices, fields
 
 

@@ -24,7 +24,7 @@ from azr_population.engines.engine import (
     Sampling,
     Updates,
 )
-from azr_population.engines.optimizers import OPTIMIZERS
+from azr_population.engines.optimizers import moments
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
@@ -237,7 +237,7 @@ def check_settings(settings: EngineSettings) -> None:
     or a sampler that there is not, adapters of a rank that the sampler does not take, a base
     that is sharded, offloaded or quantised where nothing computes with it."""
     learner, quantization = settings.learner, settings.quantization
-    OPTIMIZERS.find(learner.optimizer)
+    moments(learner.optimizer)  # in one step on a dummy
     settings.rollout_class.check(settings.lora.rank)
     own_weights = settings.rollout_class.own_weights
     needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azr_population.registry import Registry
+from azr_population.registry import Registry, own_code
 
 OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.optimizer")
 """Called with a member's parameters, `lr` (0; each update sets its own) and `weight_decay`."""
@@ -19,8 +19,9 @@ def moments(name: str) -> tuple[str, int]:
     kind = OPTIMIZERS.find(name)
     parameter = nn.Parameter(torch.zeros(2))
     parameter.grad = torch.zeros(2)
-    optimizer = kind([parameter], lr=0.0, weight_decay=0.0)
-    optimizer.step()
+    with own_code("engine.optimizer", name):
+        optimizer = kind([parameter], lr=0.0, weight_decay=0.0)
+        optimizer.step()
     state = optimizer.state[parameter].values()
     return kind.__name__, sum(isinstance(value, Tensor) and value.numel() == 2 for value in state)
 

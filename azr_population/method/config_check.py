@@ -1,12 +1,20 @@
 """Checks of settings that no run can work with, in either host, before anything is loaded."""
 
+import math
+
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format
+from azr_population.domains.task import ParsedProposal, Task
+from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
-from azr_population.method.matchmaking import Matchmaker
+from azr_population.method.matchmaking import Match, Matchmaker, MatchResult
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.replacement import FITNESS, number_replaced
 from azr_population.method.rewards import student_reward_of, teacher_reward_of
+from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
 
@@ -19,10 +27,7 @@ def check_population(
     value and what is accepted."""
     roster = Roster.make(members.teachers, members.students)
     check_founders(founder_sources(members.init_from, roster).values(), rank)
-    teacher_reward_of(members)
-    student_reward_of(members)(True, False)
-    Matchmaker(matchmaking)
-    FITNESS.find(evolution.fitness)
+    _try_parts(members, matchmaking, evolution)
     weights = evolution.operators
     smallest = _smallest_replaced(evolution, members.teachers, members.students)
     for name in weights:
@@ -36,6 +41,52 @@ def check_population(
         dry_run(weights, evolution.options, rank)
     except UserError as error:
         raise UserError(f"evolution: {error}", key="evolution.options") from error
+
+
+def _try_parts(
+    members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig
+) -> None:
+    """Calls rewards, weighting and fitness once on dummies: a mistake in one of the user's own is
+    to be told here, and not after hours."""
+    teacher, student = Roster.make(1, 1)
+    match, done = Match(teacher, student), Completion(1, (1,), (2,), (-1.0,), True)
+    task = Task("code_o", "def f(x):\n    return x", ("1",), ("1",))
+    parsed = ParsedProposal(task.type, task.program, task.inputs)
+    pay_teacher, pay_student = teacher_reward_of(members), student_reward_of(members)
+    for solved in (0, 1, 2):
+        attempts = [Attempt(done, "1", number < solved, type=task.type) for number in range(2)]
+        pay_teacher(Proposal(match, task.type, done, parsed, task, "ok", attempts=attempts), ())
+    for outcome in ((False, False), (True, False), (True, True)):
+        pay_student(*outcome)
+    matchmaker = Matchmaker(matchmaking)
+    matchmaker.note(match, MatchResult(1, 2, 1, 0, 1))
+    matchmaker.weights([teacher], [student])
+    for rewards in ((), (0.5, -0.5)):
+        value = FITNESS.find(evolution.fitness)(student, rewards)
+        if not isinstance(value, (int, float)) or not value < math.inf:
+            raise UserError(
+                f"evolution.fitness={evolution.fitness} gave {value!r:.60}, and a fitness is a "
+                "number, or -inf if it is unknown",
+                key="evolution.fitness",
+            )
+
+
+def try_domain(key: str, domain: Domain, format: Format, evaluated: bool) -> None:
+    """Asks a domain and its format for what a run asks them, once; with `evaluated` for a held-out
+    task too. `key` is the `task.domain`. Raises UserError: it fails, with file and line."""
+    with own_code("task.domain", key):
+        for type in domain.types:
+            prompt = format.propose_prompt(type)
+            lengths = [format.max_new_tokens(type, phase) for phase in ("propose", "solve")]
+            if not isinstance(prompt, str) or min(lengths) < 1:
+                raise TypeError(f"prompt and lengths of {type} are {prompt!r:.40} and {lengths}")
+            format.parse_proposal(type, "")
+            format.parse_answer(type, "")
+        for task in domain.eval_tasks(1, 1, list(domain.types)) if evaluated else ():
+            format.solve_prompt(task)
+            format.parse_answer(task.type, format.write_answer(task))
+            domain.measure(task.program)
+            domain.fingerprint(task.program)
 
 
 def _smallest_replaced(evolution: EvolutionConfig, *sizes: int) -> int:

@@ -201,7 +201,7 @@ class Matchmaker:
         self.ratings = RatingSystem(
             config.tau, config.draw_probability, config.invalid_counts_as_loss
         )
-        self.weigh = WEIGHTINGS.find(config.weighting)
+        self.name, self.weigh = config.weighting, WEIGHTINGS.find(config.weighting)
         self.options = dict(config.options)
         self.history: dict[tuple[str, str], list[MatchResult]] = {}
         """By pair of names (teacher, student)."""
@@ -222,10 +222,19 @@ class Matchmaker:
 
     def weights(self, teachers: Sequence[Member], students: Sequence[Member]) -> Weights:
         """The weight of every pairing, float64 [T, S]."""
-        return np.array(
-            [[self.weigh(self.pairing(t, s), **self.options) for s in students] for t in teachers],
-            dtype=np.float64,
-        )
+        pairings = [[self.pairing(t, s) for s in students] for t in teachers]
+        return np.array([list(map(self._weight, row)) for row in pairings], dtype=np.float64)
+
+    def _weight(self, pairing: Pairing) -> float:
+        """Raises UserError: the weighting gives no finite number from 0 on."""
+        value = self.weigh(pairing, **self.options)
+        if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise UserError(
+                f"matchmaking.weighting={self.name} gave {value!r:.60}, and a weight is a finite "
+                "number that is not negative",
+                key="matchmaking.weighting",
+            )
+        return value
 
     def draw(
         self,

@@ -85,4 +85,7 @@ def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
         other = second.factors[name]
         if pair.A.shape != other.A.shape or pair.B.shape != other.B.shape:
             sizes = " and ".join(f"{len(p.B)}x{p.A.shape[1]}" for p in (pair, other))
-            raise UserError(f"{who} belong to different bases: {name} is {sizes}")
+            ranks = " and ".join(f"{len(p.A)}" for p in (pair, other))
+            raise UserError(
+                f"{who} belong to different bases or ranks: {name} is {sizes} of rank {ranks}"
+            )

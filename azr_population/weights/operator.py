@@ -53,7 +53,21 @@ class Operator:
         for parent in used:
             refuse_not_finite(parent, "a parent")
         with torch.no_grad():
-            return self.function(used, generator, **resolved)
+            child = self.function(used, generator, **resolved)
+        self._check(child, used[0])
+        return child
+
+    def _check(self, child: Adapter, parent: Adapter) -> None:
+        """Raises UserError unless the child has the form of its first parent."""
+        if not isinstance(child, Adapter):
+            raise UserError(f"{self.name} made a {type(child).__name__}, and not an Adapter")
+        refuse_misfit(parent, child, f"a parent and its child by {self.name}")
+        for layer, pair in parent.factors.items():
+            made = child.factors[layer]
+            if (pair.A.dtype, pair.B.dtype) != (made.A.dtype, made.B.dtype):
+                raise UserError(
+                    f"{self.name} made factors of {made.A.dtype} in {layer}, not {pair.A.dtype}"
+                )
 
     def resolve(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The operator's options, updated by the given ones; raises UserError as above."""

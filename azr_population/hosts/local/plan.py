@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
-from azr_population.method.config_check import check_population, replacement_line
+from azr_population.method.config_check import check_population, replacement_line, try_domain
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.method.run_plan import RunPlan
@@ -35,9 +36,23 @@ def resolve(config: Config) -> RunPlan:
     name. Raises UserError: naming the key, the value and what would be accepted."""
     plan = resolve_stored(config)
     check_loggers(config.logger.names)
-    BASELINES.find(config.population.student_advantage)
+    name = config.task.domain
+    if "." in name:  # ours have tests
+        try_domain(name, plan.domain, plan.format, bool(config.eval.every))
+    _try_baseline(config.population.student_advantage)
     check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
     return plan
+
+
+def _try_baseline(name: str) -> None:
+    """Raises UserError unless it gives a value for each reward, or None."""
+    values = BASELINES.find(name)([1.0, 0.0])
+    listed = list(values) if isinstance(values, Iterable) else [values]
+    numbers = [value for value in listed if value is not None]
+    sound = values is None or len(listed) == 2
+    if not sound or not all(isinstance(v, (int, float)) and math.isfinite(v) for v in numbers):
+        key = "population.student_advantage"
+        raise UserError(f"{key}={name} gave {values!r:.60} for two rewards", key=key)
 
 
 def resolve_stored(config: Config) -> RunPlan:

@@ -1,0 +1,130 @@
+"""Mistakes in parts of one's own: one line with key, file and line, before anything is loaded."""
+
+import pytest
+
+from azr_population.config.load import load_config
+from azr_population.errors import UserError
+from azr_population.hosts.local.plan import resolve
+
+PARTS = """
+import torch
+from azr_population import Adapter, Factors, LoraSpec, operator
+
+def misspelt(proposal, attempts, buffer):
+    return sum(attempt.solvd for attempt in attempts)
+
+def late(solve_rate):
+    return {}[solve_rate] if solve_rate == 1 else 1.0
+
+def nothing(*_): return None
+def nan(*_): return float("nan")
+def text(*_): return "high"
+def negative(pairing): return -1.0
+def of_history(pairing): return 1.0 / sum(result.wins for result in pairing.history)
+def infinite(pairing): return float("inf")
+def of_rewards(member, rewards): return sum(rewards) / len(rewards)
+def one_value(rewards): return [1.0]
+
+def child(parent, change):
+    return Adapter(parent.spec, {name: change(pair) for name, pair in parent.factors.items()})
+
+@operator(parents=1, ranges={})
+def rank_1(parents, generator):
+    return child(parents[0], lambda pair: Factors(pair.A[:1], pair.B[:, :1]))
+
+@operator(parents=1, ranges={})
+def doubles(parents, generator):
+    return child(parents[0], lambda pair: Factors(pair.A.double(), pair.B.double()))
+
+@operator(parents=1, ranges={})
+def no_layers(parents, generator):
+    return Adapter(parents[0].spec, {})
+
+@operator(parents=1, ranges={})
+def no_child(parents, generator):
+    return parents[0].factors
+
+@operator(parents=1, ranges={})
+def broken(parents, generator):
+    return parents[0].factor
+
+class Optimizer(torch.optim.SGD):
+    def step(self, closure=None):
+        self.nowhere += 1
+"""
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    (tmp_path / "own_parts.py").write_text(PARTS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("population.teacher_reward", ["misspelt", "late", "nothing", "nan", "text"]),
+        ("population.student_reward", ["nothing", "nan", "text", "late"]),
+        ("matchmaking.weighting", ["nothing", "nan", "text", "negative", "of_history", "infinite"]),
+        ("evolution.fitness", ["nothing", "nan", "text", "of_rewards"]),
+        ("population.student_advantage", ["one_value", "nan", "text"]),
+        ("engine.optimizer", ["Optimizer", "nothing"]),
+        ("evolution.operators", ["rank_1", "doubles", "no_layers", "no_child", "broken"]),
+    ],
+)
+def test_a_mistake_is_told_at_the_start(parts, key, names):
+    for name in names:
+        typed = (
+            f"{key}.own_parts.{name}=1"
+            if key == "evolution.operators"
+            else f"{key}=own_parts.{name}"
+        )
+        with pytest.raises(UserError) as refused:
+            resolve(load_config(["population=2t2s", typed]))
+        line = str(refused.value)
+        assert name in line and "\n" not in line
+        assert key in line or key in str(refused.value.key) or "evolution" in line
+        if name in ("misspelt", "late", "of_history", "of_rewards", "broken", "Optimizer"):
+            assert "own_parts.py, line " in line
+
+
+@pytest.mark.parametrize(
+    ("mistake", "about"),
+    [
+        ("PROPOSE = {'add': 5}", "prompt"),
+        ("TOKENS = {'add': (0, 0)}", "lengths"),
+        ("def parse_answer(self, type, text): return text.nowhere", "nowhere"),
+    ],
+)
+def test_a_domain_of_ones_own_is_asked_once(tmp_path, monkeypatch, mistake, about):
+    name = f"own_sums_about_{about}"
+    (tmp_path / f"{name}.py").write_text(
+        f"""
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format
+from azr_population.registry import Registry
+
+class Plain(Format):
+    chat = False
+    PROPOSE = {{"add": "write a sum"}}
+    SOLVE = {{"add": "{{program}}"}}
+    TOKENS = {{"add": (9, 9)}}
+    def parse_proposal(self, type, text): return None
+    def parse_answer(self, type, text): return text
+    def write_proposal(self, task): return task.program
+    def write_answer(self, task): return task.outputs[0]
+    {mistake}
+
+class Sums(Domain):
+    types = {{"add": "find the sum"}}
+    formats = Registry("base.prompt_format")
+    def judge(self, proposals, referee, rules): return []
+    def grade(self, asked, referee): return []
+
+Sums.formats.register("nano", "own")(Plain)
+"""
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError) as refused:
+        resolve(load_config([f"task.domain={name}.Sums", "eval.every=0"]))
+    assert refused.value.key == "task.domain" and about in str(refused.value)
