@@ -13,12 +13,16 @@ from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
-from azr_population.domains.format import Format, read_answer, read_proposal
+from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
+from azr_population.method.matchmaking import Match
+from azr_population.method.members import Member, Role
+from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
+from azr_population.method.proposals import Replay
 from azr_population.pages.console.view import plain_output
 from azr_population.pages.show import card, not_there
 from azr_population.printable import printable
@@ -36,16 +40,25 @@ class Player:
     `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
 
     name: str
-    engine: TextEngine
-    context: int
+    context: StepContext
+    window: int
     """Tokens that the base reads, prompt and completion together."""
-    domain: Domain
-    format: Format
-    referee: Referee
     config: Config
     how: Sampling
     """For `max_new_tokens` 0 stands for the format's own limit."""
     seed: int
+
+    member = Member("member", Role.AGENT, 0)
+
+    @property
+    def domain(self) -> Domain:
+        """The kind of tasks."""
+        return self.context.domain
+
+    @property
+    def format(self) -> Format:
+        """Of the prompts."""
+        return self.context.format
 
     def ask(self, prompt: str) -> list[Record]:
         """Completions of any prompt. One that asks for a proposal is judged as one."""
@@ -68,7 +81,7 @@ class Player:
             raise UserError("a task needs --input: the arguments of f(...)")
         rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
         proposal = ParsedProposal(type, program, tuple(inputs))
-        (task,) = self.domain.judge([proposal], self.referee, rules)
+        (task,) = self.domain.judge([proposal], self.context.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
         prompt, limit = self.format.solve_prompt(task), self.format.max_new_tokens(type, "solve")
@@ -76,38 +89,38 @@ class Player:
 
     def _judged(self, type: str, completion: Completion) -> Record:
         fields = {"type": type, "phase": "propose"}
-        proposal = read_proposal(self.format, type, completion)
-        task: Task | str = "unparsable"
-        if proposal is not None:
-            (task,) = self.domain.judge([proposal], self.referee, self.config.task)
-        if not isinstance(task, Task):
-            return {**fields, "verdict": "refused", "reason": task}
-        runs = [self.domain.call(*pair) for pair in zip(task.inputs, task.outputs, strict=True)]
+        row = read_one(self.context, Match(self.member, self.member), type, completion)
+        verify([row], self.context, self.config.task)
+        if row.task is None:
+            return {**fields, "verdict": "refused", "reason": row.reason}
+        pairs = zip(row.task.inputs, row.task.outputs, strict=True)
+        runs = [self.domain.call(*pair) for pair in pairs]
         return {**fields, "verdict": "valid", "reason": "ok", "outputs": runs}
 
     def _graded(self, task: Task, completion: Completion) -> Record:
-        fields = {"type": task.type, "phase": "solve"}
-        answer = read_answer(self.format, task.type, completion)
-        solved, reason = False, "unparsable"
-        if answer is not None:
-            (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
-        if solved:
-            return {**fields, "verdict": "solved", "reason": reason}
+        fields, row = {"type": task.type, "phase": "solve"}, Replay(self.member, task.type, task)
+        read_attempts(self.context, row, [completion])
+        grade([row], self.context)
+        # None where the task itself could not be judged.
+        attempt = row.attempts[0] if row.attempts else None
+        if attempt and attempt.solved:
+            return {**fields, "verdict": "solved", "reason": attempt.reason}
         right = {"right": answer} if (answer := self.domain.answer(task)) else {}
+        reason = attempt.reason if attempt else row.reason
         return {**fields, "verdict": "failed", "reason": reason, **right}
 
     def _records(
         self, prompt: str, limit: int, judge: Callable[[Completion], Record]
     ) -> list[Record]:
-        (ids,) = self.engine.encode([prompt])
-        room = self.context - len(ids)
+        (ids,) = self.context.engine.encode([prompt])
+        room = self.window - len(ids)
         if room < 1 or not ids:
             raise UserError(
                 f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
-                f"{self.context - 1:,} and needs room for an answer; shorten it"
+                f"{self.window - 1:,} and needs room for an answer; shorten it"
             )
         how = replace(self.how, max_new_tokens=min(self.how.limits(1)[0] or limit, room))
-        (completions,) = self.engine.generate([prompt], [0], how, self.seed * 1_000_003 + 1)
+        (completions,) = self.context.engine.generate([prompt], [0], how, self.seed * 1_000_003 + 1)
         return [
             {
                 "member": self.name,
@@ -169,7 +182,8 @@ def open_player(
         loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nothing is trained here.
         engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
-        yield Player(target.name, engine, loaded.context, domain, used, referee, config, how, seed)
+        context = StepContext(engine, referee, domain, used)
+        yield Player(target.name, context, loaded.context, config, how, seed)
 
 
 def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:

@@ -147,7 +147,7 @@ Judged = TypeVar("Judged")
 def verify(
     rows: Sequence[Proposal],
     context: StepContext,
-    tasks: TaskConfig,
+    task_config: TaskConfig,
     held_out: HeldOut | None = None,
 ) -> None:
     """Sets `task`, `reason` and the measures of every row whose completion parsed."""
@@ -161,7 +161,7 @@ def verify(
                     parsed.append((row, row.parsed))
 
     def judge(proposals: Sequence[ParsedProposal]) -> list[Task | str]:
-        return context.domain.judge(proposals, context.referee, tasks)
+        return context.domain.judge(proposals, context.referee, task_config)
 
     for row, verdict in _each(judge, parsed):
         if isinstance(verdict, Task):
@@ -262,10 +262,18 @@ def solve(
     slots, sampling = [row.student.slot for row in chosen], Sampling(limits, temperature, n=samples)
     completions = context.engine.generate(prompts, slots, sampling, seed)
     for row, group in zip(chosen, completions, strict=True):
-        row.attempts = [Attempt(completion, None, type=row.type) for completion in group]
-        with invalid_if_unreadable(row):
-            for attempt in row.attempts:
-                attempt.text = read_answer(format, row.type, attempt.completion)
+        read_attempts(context, row, group)
+
+
+def read_attempts(
+    context: StepContext, row: Proposal | Replay, completions: Sequence[Completion]
+) -> None:
+    """Adds the attempts in these completions to the row."""
+    attempts = [Attempt(completion, None, type=row.type) for completion in completions]
+    row.attempts += attempts
+    with invalid_if_unreadable(row):
+        for attempt in attempts:
+            attempt.text = read_answer(context.format, row.type, attempt.completion)
 
 
 def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:

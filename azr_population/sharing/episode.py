@@ -8,14 +8,12 @@ from typing import Any, cast
 from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.domains.format import read_answer
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Completion
 from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import StepContext, grade, read_one, verify
-from azr_population.method.proposals import Attempt
+from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
 from azr_population.method.rewards import count_copies, reward_rows
 from azr_population.referee import Referee, RefereeSettings
 
@@ -46,9 +44,7 @@ class Episode:
 
     def attempt(self, text: str, finished: bool = True) -> None:
         """Adds an attempt at the task; `reward` grades it."""
-        completion = _completion(text, finished)
-        answer = read_answer(judge().format, self.row.type, completion)
-        self.row.attempts.append(Attempt(completion, answer))
+        read_attempts(judge(), self.row, [_completion(text, finished)])
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. If the task's own answer is not always right,
