@@ -139,6 +139,8 @@ class _Mask:
         self._whole: Tensor | None = None
         if not hidden.any():
             return
+        # Rows begin at multiples of 16 numbers, or kernels copy the mask in every layer.
+        longest += -(hidden.shape[1] + longest) % 16
         shown = pad(~hidden, (0, longest), value=True)
         if attends_to_all(model):
             # As the kernels take it, or it would be worked out for each token again.
@@ -240,6 +242,7 @@ def _forward(
     model: nn.Module, input_ids: Tensor, positions: Tensor, mask: Tensor | None, cache: Any
 ) -> Tensor:
     """Logits[rows, vocabulary] after the last token; the cache grows in place."""
+    tokens = input_ids.shape[1]
     output = model(
         input_ids=input_ids,
         attention_mask=mask,
@@ -247,7 +250,8 @@ def _forward(
         past_key_values=cache,
         use_cache=True,
         # A list of columns is taken out as a copy; a slice of them would not be contiguous, and
-        # torch then multiplies by a copy of the frozen head for every row.
-        logits_to_keep=input_ids.new_tensor([input_ids.shape[1] - 1]),
+        # torch then multiplies by a copy of the frozen head for every row. Made on the device: a
+        # copy from the CPU would wait for it.
+        logits_to_keep=torch.arange(tokens - 1, tokens, device=input_ids.device),
     )
     return output.logits[:, -1]

@@ -22,6 +22,8 @@ from azr_population.weights.breeding import all_operators
 SIZES = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.1}  # fmt: skip
 MEMBERS = 3
+NEVER = SIZES["vocab_size"]
+"""A stop token that no base can draw, whatever its weights."""
 
 
 def made(device, dtype=torch.bfloat16):
@@ -73,7 +75,7 @@ def test_members_are_sampled(there, n, monkeypatch):
     uniforms = torch.rand(3 * n, 12, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         groups = decoding.decode.__wrapped__(
-            model, bank, prompts, [0, 1, 2], Sampling(limits, n=n), frozenset({63}), uniforms, False
+            model, bank, prompts, [0, 1, 2], Sampling(limits, n=n), frozenset({NEVER}), uniforms, False
         )
     assert [len(done.token_ids) for group in groups for done in group] == [
         limit for limit in limits for _ in range(n)
