@@ -6,6 +6,7 @@ covered: beam search, stop strings, and serving requests as they arrive.
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from azr_population.engines.engine import Completion, Ids, Sampling
 from azr_population.engines.kv_cache import new_cache
 from azr_population.engines.micro_batches import runs
 from azr_population.engines.shared_prefix import SharedPrefix, attends_to_all
+from azr_population.engines.step_graph import StepGraph
 from azr_population.errors import UserError
 from azr_population.weights.bank import Bank
 
@@ -27,6 +29,9 @@ _COMPACT_AT = 0.75
 # Tokens after which it is asked which rows are still being written, on GPUs and on CPUs: a GPU has
 # nothing to do while it is asked.
 _ASKED_EVERY = (8, 1)
+
+# Whether steps are replayed as graphs, see `StepGraph`.
+STEP_GRAPHS = False
 
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
@@ -74,7 +79,10 @@ def decode(
     prefix = None
     if share:
         prefix, cache = SharedPrefix(cache, hidden, n), new_cache(len(ends), longest)
-    mask = None if share else _Mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype)
+    graphs = STEP_GRAPHS and not share and attends_to_all(model)
+    mask = None
+    if not share:
+        mask = _Mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype, graphs)
     logits, positions = (t.repeat_interleave(n, dim=0) for t in (logits, lengths - 1))
 
     # Of all rows, as tensors: reading them row by row costs a step's time at a small base.
@@ -87,6 +95,8 @@ def decode(
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), dtype=torch.long, device=device)
     route = bank.route(members, dtype, one_token=True)
+    graph: StepGraph | None = None
+    room = width + extra
     for step in range(longest):
         tokens, chances = sample_tokens(logits, sampling, uniforms[alive, step])
         stopped = torch.isin(tokens, stops)
@@ -104,7 +114,9 @@ def decode(
                 left = running.nonzero().squeeze(1)
                 tokens, alive, running = tokens[left], alive[left], running[left]
                 ends, positions = ends[left], positions[left]
-                cache.keep(left, (0 if share else width) + int(ends.max()))
+                room = (0 if share else width) + int(ends.max())
+                cache.keep(left, room, width + step if graph else None)
+                graph = None
                 if mask:
                     mask.keep(left)
                 if prefix:
@@ -113,8 +125,14 @@ def decode(
                 route = bank.route(members, dtype, one_token=True)
         positions = positions + 1
         with bank.routed(route), prefix.attended() if prefix else nullcontext():
-            before = mask.before(width + step + 1) if mask else None
-            logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
+            column = width + step
+            if graphs and mask and mask.whole is not None:
+                if graph is None or column == graph.end:
+                    graph = StepGraph(partial(_forward, model), cache, mask.whole, column, room)
+                logits = graph(tokens, positions, column)
+            else:
+                before = mask.before(column + 1) if mask else None
+                logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
     if len(broken := (~torch.isfinite(logprobs)).any(dim=0).nonzero()):
         raise UserError(
             f"the member in slot {slots[int(broken[0]) // n]} writes nothing: its logits are NaN "
@@ -134,28 +152,30 @@ def decode(
 class _Mask:
     """Which tokens of the cache a row sees: all but the padding of its prompt."""
 
-    def __init__(self, model: Any, hidden: Tensor, longest: int, dtype: torch.dtype) -> None:
-        """`hidden` is bool [rows, width]."""
-        self._whole: Tensor | None = None
-        if not hidden.any():
+    def __init__(
+        self, model: Any, hidden: Tensor, longest: int, dtype: torch.dtype, always: bool
+    ) -> None:
+        """`hidden` is bool [rows, width]; with `always` there is a mask even without padding."""
+        self.whole: Tensor | None = None
+        if not always and not hidden.any():
             return
         # Rows begin at multiples of 16 numbers, or kernels copy the mask in every layer.
         longest += -(hidden.shape[1] + longest) % 16
         shown = pad(~hidden, (0, longest), value=True)
         if attends_to_all(model):
             # As the kernels take it, or it would be worked out for each token again.
-            self._whole = torch.zeros(shown.shape, dtype=dtype, device=shown.device)
-            self._whole = self._whole.masked_fill_(~shown, -torch.inf)[:, None, None]
+            self.whole = torch.zeros(shown.shape, dtype=dtype, device=shown.device)
+            self.whole = self.whole.masked_fill_(~shown, -torch.inf)[:, None, None]
         else:
-            self._whole = shown.long()
+            self.whole = shown.long()
 
     def before(self, end: int) -> Tensor | None:
         """For the next token, of the columns before `end`."""
-        return None if self._whole is None else self._whole[..., :end]
+        return None if self.whole is None else self.whole[..., :end]
 
     def keep(self, rows: Tensor) -> None:
         """Only these rows go on."""
-        self._whole = None if self._whole is None else self._whole[rows]
+        self.whole = None if self.whole is None else self.whole[rows]
 
 
 def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:

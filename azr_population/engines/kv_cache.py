@@ -51,6 +51,7 @@ def _class() -> type[Any]:
             """The prompts that are read, and the first column of their tokens."""
             self._used: list[int] = []
             """Tokens by layer: while a model runs, its first layers have more."""
+            self._column: Tensor | None = None
 
         def part(self, prompts: slice, start: int) -> RoomyCache:
             """To read some prompts, padded so that they begin in column `start`."""
@@ -72,6 +73,11 @@ def _class() -> type[Any]:
                     rows[..., : self._start, :] = 0
                     rows[..., self._start : self._start + tokens.shape[2], :] = tokens.unsqueeze(1)
                 return keys, values
+            if self._column is not None:
+                for room, tokens in zip(rooms, (keys, values), strict=True):
+                    room.index_copy_(2, self._column, tokens)
+                end = self._used[layer]
+                return rooms[0][:, :, :end], rooms[1][:, :, :end]
             if layer == len(self._used):
                 self._used.append(0)
             used = self._used[layer]
@@ -84,9 +90,20 @@ def _class() -> type[Any]:
             for (keys, values), used in zip(self._rooms.layers, self._used, strict=True):
                 yield keys[:, :, :used], values[:, :, :used]
 
-        def keep(self, rows: Tensor, room: int) -> None:
-            """Only these rows go on, in ascending order, with room for `room` tokens."""
+        def hold(self, column: Tensor, used: int, end: int) -> None:
+            """From now on tokens go to that column [1], and models get all columns before `end`, of
+            which those from `used` on are 0."""
+            self._column, self._used = column, [end] * len(self._rooms.layers)
+            for layer in self._rooms.layers:
+                for room in layer:
+                    room[:, :, used:end] = 0
+
+        def keep(self, rows: Tensor, room: int, used: int | None = None) -> None:
+            """Only these rows go on, in ascending order, with room for `room` tokens; where columns
+            are held, `used` of them have tokens."""
             rooms = self._rooms
+            if used is not None:
+                self._column, self._used = None, [used] * len(rooms.layers)
             rooms.rows, rooms.room = len(rows), room
             for index, (layer, used) in enumerate(zip(rooms.layers, self._used, strict=True)):
                 kept = []

@@ -75,7 +75,14 @@ def test_members_are_sampled(there, n, monkeypatch):
     uniforms = torch.rand(3 * n, 12, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         groups = decoding.decode.__wrapped__(
-            model, bank, prompts, [0, 1, 2], Sampling(limits, n=n), frozenset({NEVER}), uniforms, False
+            model,
+            bank,
+            prompts,
+            [0, 1, 2],
+            Sampling(limits, n=n),
+            frozenset({NEVER}),
+            uniforms,
+            False,
         )
     assert [len(done.token_ids) for group in groups for done in group] == [
         limit for limit in limits for _ in range(n)

@@ -129,3 +129,20 @@ def test_temperature_flattens():
     logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
     tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), uniforms(4000))
     assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_steps_of_one_shape_write_what_growing_ones_do(engine, monkeypatch, n):
+    """As on a GPU, where they are recorded and replayed."""
+    engine.engine.rollout.stop_ids = frozenset(STOPS)
+    monkeypatch.setattr("azr_population.engines.torch_rollout.shares_prompts", lambda *_: False)
+    sampling = Sampling((20, 31, 9, 30, 40), n=n)
+    growing = engine.generate(PROMPTS, SLOTS, sampling, 7)
+    monkeypatch.setattr("azr_population.engines.decoding.STEP_GRAPHS", True)
+    monkeypatch.setattr("azr_population.engines.step_graph.COLUMNS", 8)
+    held = engine.generate(PROMPTS, SLOTS, sampling, 7)
+    assert max(len(row.token_ids) for group in held for row in group) > 16
+    for group, other in zip(held, growing, strict=True):
+        for row, alike in zip(group, other, strict=True):
+            assert row.token_ids == alike.token_ids
+            assert row.logprobs == pytest.approx(alike.logprobs, abs=1e-5)
