@@ -24,26 +24,22 @@ from azr_population.runs import RunDirectory
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """The options of `azr-population benchmark`."""
+    """The options of `azr-population benchmark`, whose help has meanings and defaults."""
 
-    benchmarks: str = "all"
-    """Names and areas, comma-separated; `all` is the paper's ten."""
-    data: str = ""
-    """Folder of the benchmarks' files."""
-    members: str = "all"
-    samples: int = 1
-    temperature: float | None = None
-    """Default 0 (greedy) with one sample, 0.8 with several."""
-    max_tokens: int | None = None
-    limit: int | None = None
-    """First problems of each benchmark."""
-    seed: int = 1
-    base: Path | None = None
-    rollout: str = "torch"
-    dtype: str = "float32"
-    device: str = "cpu"
-    batch_size: int = 64
-    logs: Path | None = None
+    benchmarks: str
+    data: str
+    members: str
+    samples: int
+    temperature: float | None
+    max_tokens: int | None
+    limit: int | None
+    seed: int
+    base: Path | None
+    rollout: str
+    dtype: str
+    device: str
+    batch_size: int
+    logs: Path | None
 
     def sampling(self) -> dict[str, Any]:
         """Inspect's options of generation. Raises UserError where they contradict each other."""

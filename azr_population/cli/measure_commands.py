@@ -118,7 +118,13 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
 
 
 @app.command()
-@click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN...", help="see above")
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    metavar="[NAME=]RUN...",
+    help="run directories, folders of seeds or AZR logs",
+)
 @out_option(default="comparison.html", metavar="FILE.html", help="the page")
 @flag("--drop-failed", help="leave out runs that ended early or diverged; default: worst score")
 @json_option

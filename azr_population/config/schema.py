@@ -55,7 +55,7 @@ DURATION: dict[str, Any] = {"affects": "duration"}
 PERFORMANCE: dict[str, Any] = {"affects": "performance"}
 """How fast it goes; sums may be rounded otherwise."""
 NONE: dict[str, Any] = {"affects": "none"}
-"""Where it is recorded, and who looks on."""
+"""Logging and console."""
 
 
 class Section(BaseModel):

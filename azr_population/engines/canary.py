@@ -86,8 +86,8 @@ class Canary:
                 print(
                     "azr-population: on the canary prompt the sampler's log-probabilities of "
                     f"{name} are {difference:.2f} nats a token from the learner's (more than "
-                    f"{allowed:g} is unusual in {self._dtype}); no other member explains them "
-                    "better",
+                    f"{allowed:g} is unusual in {self._dtype}); these tokens match no "
+                    "other member",
                     file=sys.stderr,
                 )
         return differences

@@ -135,9 +135,8 @@ def decode(
                 logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
     if len(broken := (~torch.isfinite(logprobs)).any(dim=0).nonzero()):
         raise UserError(
-            f"the member in slot {slots[int(broken[0]) // n]} writes nothing: its logits are NaN "
-            "or Inf, so its weights have blown up; go back to a checkpoint before that, or take "
-            "smaller steps"
+            f"the member in slot {slots[int(broken[0]) // n]} has NaN or infinite logits: its "
+            "weights diverged; go back to a checkpoint before that, or take smaller steps"
         )
     columns = (t.tolist() for t in (written.t(), logprobs.t(), counts, finished))
     completions = [

@@ -10,7 +10,7 @@ import pytest
 from made_up_problems import HUMANEVAL_ROWS, adapter, write_jsonl
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.cli import main
+from azr_population.cli import app, main
 from azr_population.errors import UserError
 
 needs.module("inspect_ai", "-e '.[eval]'")
@@ -37,7 +37,10 @@ def data(tmp_path, monkeypatch):
 
 
 def settings(data, **more):
-    return BenchmarkSettings(**{"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more})
+    defaults = app.commands["benchmark"].make_context("benchmark", []).params
+    options = {name: defaults[name] for name in BenchmarkSettings.__annotations__}
+    given = {"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more}
+    return BenchmarkSettings(**options | given)
 
 
 def logs(folder):

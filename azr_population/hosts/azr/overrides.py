@@ -71,7 +71,7 @@ IGNORED: Mapping[str, str] = {
     "vLLM reads the base from its folder": "rollout.load_format",
     "vLLM sleeps while members learn": "rollout.free_cache_engine",
     "vLLM wakes in one go": "rollout.multi_stage_wake_up",
-    "they are taken where they are used": "rollout.calculate_log_probs",
+    "the engine returns them with every token": "rollout.calculate_log_probs",
     "vLLM logs no statistics": "rollout.disable_log_stats",
     "SGLang does not sample here": "rollout.engine_kwargs.sglang.",
     "validation is greedy, or at its temperature": "rollout.val_kwargs.",
@@ -112,7 +112,7 @@ RESTRICTED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "rollout.do_sample": (True,),
         "rollout.use_fire_sampling": (False,),
     },
-    "a row ends where it ends": {"rollout.ignore_eos": (False,)},
+    "an end-of-sequence token ends a row": {"rollout.ignore_eos": (False,)},
     ONE_TURN: {"rollout.multi_turn.enable": (False,)},
 }
 """Reason -> the keys that may have these values only."""
