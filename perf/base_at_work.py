@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
+import kernels
 import torch
 from drawn import sample, seeds, words
-from torch.nn.functional import scaled_dot_product_attention
 
 from azr_population.config.schema import LearnerConfig
+from azr_population.engines import decoding
 from azr_population.engines.canary import random_adapter
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.memory import GIB, Architecture, Load, kept_tokens, phases
@@ -26,6 +28,12 @@ PIECE = 8192
 """Tokens that go through the learner at once."""
 COPIES = 8
 """Completions of a prompt: they stand in a batch as rows do, and cost one reading."""
+
+
+def shared(one: list[Any], other: list[Any]) -> float:
+    """The share of completions that have the same tokens."""
+    pairs = [(a, b) for x, y in zip(one, other, strict=True) for a, b in zip(x, y, strict=True)]
+    return sum(a.token_ids == b.token_ids for a, b in pairs) / len(pairs)
 
 
 class Base:
@@ -63,8 +71,8 @@ class Base:
 
     def parts(self) -> list[Callable[[], None]]:
         return [
-            self.decoding, self.generate, self.update, self.update_kept, self.memory,
-            self.members_in_and_out, self.attention, self.profiles,
+            self.graphs, self.decoding, self.layers, self.update_kept, self.generate, self.update,
+            self.memory, self.members_in_and_out, self.profiles,
         ]  # fmt: skip
 
     def held(self) -> float:
@@ -123,28 +131,39 @@ class Base:
     def step(self, prompts: Any, members: int) -> dict[str, float]:
         """Of a decoding step, as the difference of two calls."""
         rows, _, short, long = self.rows()
-        self.write(prompts, members, short)
+        first = self.seconds(partial(self.write, prompts, members, long))
         brief, full = (
             self.seconds(partial(self.write, prompts, members, tokens)) for tokens in (short, long)
         )
         step = (full - brief) / (long - short)
-        return {"ms a step": 1e3 * step, "tokens/s": rows / step, "reading s": brief - short * step}
+        return {
+            "ms a step": 1e3 * step, "tokens/s": rows / step, "reading s": brief - short * step,
+            "first s": first, "then s": full,
+        }  # fmt: skip
 
     def step_of_eight(self) -> None:
         self.note("decoding, 8 members", self.step(self.prompts(True), MEMBERS))
 
-    def decoding(self) -> None:
+    def decoding(self, name: str = "decoding") -> None:
+        """Steps by members, with prompts of several lengths and of one."""
         speeds = {}
         for several, counts in ((True, (8, 1, 0, 2, 4)), (False, (8, 1))):
             for members in counts:
                 figure = self.step(self.prompts(several), members)
                 speeds[several, members] = figure["tokens/s"]
                 lengths = "several lengths" if several else "one length"
-                self.note(f"decoding, {members} members, {lengths}", figure)
+                self.note(f"{name}, {members} members, {lengths}", figure)
         for several in (True, False):
-            self.note(
-                "8 members to 1", {"several": several, "x": speeds[several, 8] / speeds[several, 1]}
-            )
+            ratio = speeds[several, 8] / speeds[several, 1]
+            self.note(f"{name}, 8 members to 1", {"several": several, "x": ratio})
+
+    def graphs(self) -> None:
+        """The same where a step is one launch; both ways write the same."""
+        prompts, tokens = self.prompts(True), self.rows()[2]
+        plain = self.write(prompts, MEMBERS, tokens)
+        with patch.object(decoding, "STEP_GRAPHS", True):
+            self.note("graphs, tokens equal", shared(plain, self.write(prompts, MEMBERS, tokens)))
+            self.decoding("decoding by graphs")
 
     def generate(self) -> None:
         """The peer: transformers' own, of the bare base, all prompts of one length."""
@@ -157,9 +176,16 @@ class Base:
                 min_new_tokens=tokens, do_sample=True, top_k=0, pad_token_id=0,
             )  # fmt: skip
 
-        brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
-        step = (full - brief) / (long - short)
-        self.note("generate, bare base", {"ms a step": 1e3 * step, "tokens/s": rows / step})
+        ours, self.model.config._attn_implementation = (
+            self.model.config._attn_implementation, "sdpa",
+        )  # fmt: skip
+        for cudnn in (True, False):
+            torch.backends.cuda.enable_cudnn_sdp(cudnn)
+            brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
+            step = (full - brief) / (long - short)
+            name = f"generate, bare base, {'as torch has it' if cudnn else 'without cuDNN'}"
+            self.note(name, {"ms a step": 1e3 * step, "tokens/s": rows / step})
+        self.model.config._attn_implementation = ours
 
     def samples(self, rows: int) -> dict[int, list[TrainingSample]]:
         """So many of each member, really sampled, so that the sampler's and the learner's scores
@@ -261,69 +287,33 @@ class Base:
         equal = all(torch.equal(a.A, b.A) and torch.equal(a.B, b.B) for a, b in pairs)
         self.note("state", {"out s": out, "in s": back, "child s": child, "bit-equal": equal})
 
-    def attention(self) -> None:
-        """One token's, of a layer, in the ways there are: ours is `heads as tokens`."""
-        rows, width, _, long = self.rows()
-        a = self.architecture
-        make = partial(torch.randn, dtype=self.dtype, device=self.device)
-        query = make(rows, a.heads, 1, a.head)
-        keys, values = (make(rows, a.kv_heads, width + long, a.head)[:, :, :width] for _ in "kv")
-        mask = torch.zeros(rows, 1, 1, width + long, dtype=self.dtype, device=self.device)
-        mask[: rows // 2, ..., :9] = -torch.inf
-        mask = mask[..., :width]
-        asked = query.view(rows, a.kv_heads, -1, a.head)
-        groups = a.heads // a.kv_heads
-
-        def products(hidden: Any) -> Any:
-            scores = (asked * a.head**-0.5) @ keys.mT
-            scores = scores if hidden is None else scores + hidden
-            return scores.softmax(-1, dtype=torch.float32).to(values.dtype) @ values
-
-        def repeated(hidden: Any) -> Any:
-            both = (t.repeat_interleave(groups, 1) for t in (keys, values))
-            return scaled_dot_product_attention(query, *both, attn_mask=hidden)
-
-        ways = {
-            "heads as tokens": lambda m: scaled_dot_product_attention(
-                asked, keys, values, attn_mask=m
-            ),
-            "products": products,
-            "repeated heads": repeated,
-            "enable_gqa": lambda m: scaled_dot_product_attention(
-                query, keys, values, attn_mask=m, enable_gqa=True
-            ),
-        }
-        size = 2 * keys.numel() * keys.itemsize
-        for name, way in ways.items():
-            for masked, hidden in (("mask", mask), ("no mask", None)):
-                with torch.inference_mode():
-                    run = partial(way, hidden)
-                    try:
-                        self.seconds(run)
-                        took = self.seconds(lambda run=run: [run() for _ in range(10)], 2) / 10
-                        figure: Any = {"us": 1e6 * took, "TB/s": size / took / 1e12}
-                    except RuntimeError as error:
-                        figure = str(error)[:200]
-                self.note(f"attention of a token, {name}, {masked}", figure)
+    def layers(self) -> None:
+        """Attention and members' updates of single layers, in the ways there are."""
+        rows, width, _, _ = self.rows()
+        a, make = self.architecture, partial(torch.randn, dtype=self.dtype, device=self.device)
+        for widths in ((a.hidden, self.config.intermediate_size), (a.hidden, a.hidden)):
+            kernels.lora(self.note, widths, rows, make, self.wait)
+        kernels.attention(self.note, (rows, a.heads, a.kv_heads, a.head), width, make, self.wait)
 
     def profiles(self) -> None:
-        """Where a step's and an update's time goes, into the log."""
+        """Where an update's and a step's time goes, into the log."""
         from torch.profiler import ProfilerActivity, profile
 
-        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * self.on_gpu
         prompts, samples = self.prompts(True), self.samples(COPIES)
         runs = {
-            "decoding": lambda: self.write(prompts, MEMBERS, self.rows()[2]),
             "update": lambda: self.learner.update({0: samples[0]}, self.rates),
+            "decoding": lambda: self.write(prompts, MEMBERS, 4),
         }
-        key = "self_device_time_total" if self.on_gpu else "self_cpu_time_total"
+        device = [ProfilerActivity.CUDA] if self.on_gpu else [ProfilerActivity.CPU]
         for name, run in runs.items():
-            with profile(activities=activities) as profiled:
+            # What the CPU does is asked of decoding only: it slows a profile down most.
+            own = {ProfilerActivity.CPU} if name == "decoding" else set()
+            with profile(activities=[*{*device, *own}]) as profiled:
                 run()
                 self.wait()
             events = profiled.key_averages()
             launches = sum(e.count for e in events if "LaunchKernel" in e.key)
             self.note(f"profile, {name}", {"launches": launches})
-            print(
-                name, events.table(sort_by=key, row_limit=25, max_name_column_width=70), flush=True
-            )
+            for key in ("self_device_time_total", "self_cpu_time_total")[: 1 + bool(own)]:
+                table = events.table(sort_by=key, row_limit=22, max_name_column_width=60)
+                print(name, table, flush=True)

@@ -58,9 +58,13 @@ class StepGraph:
         # What is made on a first call (copies of factors, workspaces) is no part of a step.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
+        self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(stream):
             self._run()
+            # Not `torch.cuda.graph`, which gives all cached memory back first.
+            self._graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                self._logits = self._run()
+            finally:
+                self._graph.capture_end()
         torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._logits = self._run()
