@@ -32,7 +32,6 @@ def play(name, folder, **variables):
         ["bash", LAUNCH / name, "population.seed=3"],
         env=environment,
         capture_output=True,
-        timeout=60,
     )
     calls = folder / "calls"
     return done.returncode, calls.read_text().splitlines() if calls.exists() else []

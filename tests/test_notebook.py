@@ -9,7 +9,6 @@ pytestmark = pytest.mark.integration
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "first_run.ipynb"
 
 
-@pytest.mark.timeout(900)
 def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install -e '.[test]'")
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install -e '.[test]'")

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a git checkout"),
-    pytest.mark.timeout(900),
 ]
 ALONE = ["--no-build-isolation", "--no-deps", "--no-index", "--quiet"]
 """Nothing is asked of a package index."""

@@ -10,7 +10,7 @@ from azr_population.benchmark.benchmarks import BENCHMARKS, locate, read_benchma
 from azr_population.benchmark.functions import FunctionProblem
 
 needs.module("evalplus", "-e '.[eval]'")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow]
 
 
 def problems(name):

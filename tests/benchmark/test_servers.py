@@ -42,7 +42,7 @@ def ask(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     write_jsonl(tmp_path / "gsm8k/test.jsonl", [{"question": "0 + 0?", "answer": "#### 0"}])
 
-    def asked(answer):
+    def asked(answer, seconds=600):
         def respond(path, headers, body):
             assert path == "/v1/completions" and "boxed" in json.loads(body)["prompt"]
             return answer() if callable(answer) else answer
@@ -54,7 +54,7 @@ def ask(tmp_path, monkeypatch):
             (log,) = inspect_eval(
                 TASKS["gsm8k"](data=str(tmp_path)),
                 model=model,
-                attempt_timeout=1,
+                attempt_timeout=seconds,
                 max_retries=0,
                 display="none",
                 log_dir=str(tmp_path / "logs"),
@@ -66,7 +66,7 @@ def ask(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_server_is_an_error_and_not_a_wrong_answer(kind, ask):
-    log = ask(BAD[kind])
+    log = ask(BAD[kind], 1)
     assert log.status == "error"
     assert not any(sample.scores for sample in log.samples or [])
 

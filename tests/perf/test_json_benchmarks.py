@@ -42,7 +42,6 @@ def gpu(tmp_path, *words):
     return {(each["group"], each["name"]): each["figure"] for each in map(json.loads, lines)}
 
 
-@pytest.mark.timeout(900)
 def test_the_gpus_benchmark_plays_whole_in_a_small_shape_on_a_cpu(tmp_path):
     figures = gpu(tmp_path, "--seconds", "800")
     for group in ("run", "seven", "operators", "half", "nf4", "tests"):

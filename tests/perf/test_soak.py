@@ -11,7 +11,6 @@ SOAK = Path(__file__).parents[2] / "perf" / "soak.py"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_a_disturbed_run_ends_as_the_undisturbed_one(tmp_path):
     """Killed, without disk, without workers: the same members and records, no traceback. Memory is
     not judged: so short a run still fills its caches."""

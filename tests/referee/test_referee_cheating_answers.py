@@ -87,7 +87,7 @@ def test_a_student_sees_neither_the_teacher_nor_another_student():
     )
     honest = "def f(x): return ['SECRET', x]"
     naked = RefereeSettings(
-        workers=1, timeout=2.0, modules=("gc", "sys"), banned_names=(), max_output_chars=1000
+        workers=1, timeout=60.0, modules=("gc", "sys"), banned_names=(), max_output_chars=1000
     )
     question = Question("code_f", honest, ("1", "2"), answers=(honest, spy, honest))
     with Referee(naked) as referee:
@@ -109,7 +109,7 @@ def test_the_gold_output_of_an_input_task_is_not_in_the_child():
         "    texts = [o for o in gc.get_objects() if type(o) in (list, tuple, dict)]\n"
         "    return ''.join(reversed('nedlog')) in repr(texts)"
     )
-    naked = RefereeSettings(workers=1, timeout=2.0, modules=("gc",), banned_names=())
+    naked = RefereeSettings(workers=1, timeout=60.0, modules=("gc",), banned_names=())
     with Referee(naked) as referee:
         ((verdict,),) = referee.grade([Question("code_i", program, (), ("'golden'",), ("1",))])
         assert verdict.reason is Reason.WRONG

@@ -170,7 +170,6 @@ def test_banned_says_what(referee):
 CLI = f"exec {sys.executable} -m azr_population.cli referee --workers 1"
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("redirection", "named"),
     [("0> /dev/null", "input"), ("<&-", "input"), (">&-", "output"), ("> /dev/full", "No space")],
@@ -185,7 +184,6 @@ def test_a_stream_that_does_not_work_is_one_line(redirection, named):
     assert done.stderr.decode().count("\n") == 1 and named in done.stderr.decode()
 
 
-@pytest.mark.timeout(60)
 def test_verdicts_that_cannot_be_written_end_it_while_the_input_stays_open():
     with subprocess.Popen(
         ["sh", "-c", f"{CLI} > /dev/full"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
@@ -207,7 +205,6 @@ print(int(status["VmHWM"].split()[0]) >> 10, file=sys.stderr)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "text",
     [

@@ -119,7 +119,9 @@ def test_sharing_changes_no_verdict():
     questions = [Question("code_i", source, ("3",), answers=answers) for source in sources]
     judged = []
     for share in (1, 16):
-        settings = RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=share)
+        settings = RefereeSettings(
+            workers=2, timeout=30.0, cpu_seconds=0.5, memory_mb=128, share=share
+        )
         with Referee(settings) as referee:
             judged.append(referee.judge(questions))
     for source, alone, together in zip(sources, *judged, strict=True):
@@ -134,7 +136,9 @@ def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
     sources[33] = "def f(x): return f(x)"
     sources[40] = "def f(x): return 'é' * 9000"
     sources[41] = "def f(x): return 'é' * 9000 if x else 1"
-    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=64, share=16)) as referee:
+    with Referee(
+        RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64, share=16)
+    ) as referee:
         executions = referee.check([Program(source, ("3",)) for source in sources])
     reasons = {7: "timeout", 20: "memory", 33: "error"}
     for number, execution in enumerate(executions):

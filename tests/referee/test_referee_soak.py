@@ -63,7 +63,9 @@ def test_killed_workers_lose_nothing_and_nothing_leaks(share):
     draw = random.Random(SEED)
     tasks = [known_task(draw) for _ in range(TASKS)]
     descriptors, early, done = len(os.listdir("/proc/self/fd")), 0, threading.Event()
-    referee = Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=64, share=share))
+    referee = Referee(
+        RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64, share=share)
+    )
     killer = threading.Thread(target=kill_often, args=(referee, done))
     killer.start()
     seen = []

@@ -96,7 +96,6 @@ def test_damage_under_a_mended_manifest_counts_as_damage(tmp_path, name, content
     assert checkpoint.step == 5 and checkpoint.skipped[0].startswith("step_10 (")
 
 
-@pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(tmp_path):
     save(tmp_path, 5)
     path = save(tmp_path, 10) / "state.pt"

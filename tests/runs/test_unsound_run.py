@@ -28,7 +28,7 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 from azr_population.runs.run_data import benchmark_figures
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration]
 
 WORKERS = "azr_population.engines.workers"
 
@@ -100,7 +100,6 @@ IN_THE_PLACE_OF = {
 }
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, n) for kind, (_, names) in IN_THE_PLACE_OF.items() for n in names]
 )
@@ -138,7 +137,6 @@ def test_fewer_steps_than_were_played(run, capsys):
     assert "run.steps=1" in refused(capsys, "resume", run, "run.steps=1")
 
 
-@pytest.mark.timeout(60)
 def test_damaged_lines_of_records_hurt_nobody(run):
     records = ("metrics", "matches", "lineage", "tasks", "completions")
     for record in records:

@@ -10,7 +10,7 @@ from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow]
 
 
 def rollout(base, options):

@@ -10,7 +10,7 @@ import pytest
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.peft_folder import load_adapter
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow]
 
 SMALL = [
     "population=2t2s", "population.batch_size=6", "population.samples_per_task=2",

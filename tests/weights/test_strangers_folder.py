@@ -80,7 +80,6 @@ def test_json_nested_too_deep(folder):
 
 
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
-@pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(folder, name):
     (folder / name).unlink()
     os.mkfifo(folder / name)

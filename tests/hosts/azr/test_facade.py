@@ -5,7 +5,7 @@ import pytest
 import torch
 
 needs.verl()
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow]
 
 from facades import (  # noqa: E402
     MEMBERS,

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import pytest
@@ -94,13 +93,12 @@ def test_a_run_killed_at_random_moments_equals_a_run_in_one(finished, tmp_path):
     resume = [*command, "resume", str(path)]
     moments = random.Random(5)
     kills = 0
-    deadline = time.monotonic() + 280
-    while time.monotonic() < deadline:
+    while True:
         words = resume if (path / "config.yaml").exists() else start
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            # Long enough for a step or two after loading, so that the run gets on between kills.
-            code = process.wait(timeout=moments.uniform(4.0, 12.0))
+            # Three times; then it may end, however long that takes on a busy machine.
+            code = process.wait(timeout=moments.uniform(4.0, 12.0) if kills < 3 else None)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -254,7 +252,7 @@ def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
     print(file=waiting.stdin, flush=True)
     read_until(waiting, "step 2/")
     assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
-    assert waiting.wait(timeout=60) == 128 + number
+    assert waiting.wait(timeout=1500) == 128 + number
     assert main(["resume", str(tmp_path / "run")]) == 0
     assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
 
@@ -267,7 +265,7 @@ def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
     read_until(waiting, "finishing step 2")
     waiting.send_signal(number)
     assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
-    assert waiting.wait(timeout=60) == 128 + number
+    assert waiting.wait(timeout=1500) == 128 + number
     assert [row["step"] for row in RunDirectory(tmp_path / "run").read("metrics")] == [1]
     assert main(["resume", str(tmp_path / "run")]) == 0
     assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
