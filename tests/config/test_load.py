@@ -147,3 +147,10 @@ def test_only_what_was_typed_may_be_run(tmp_path, monkeypatch):
     assert not registry.trusted("own.reward")
     config_from_file(tmp_path / "config.yaml", ["population.teacher_reward=own.reward"])
     assert registry.trusted("own.reward")
+
+
+@pytest.mark.parametrize("base", ["nano", "hf"])
+def test_programs_end_by_processor_time_long_before_wall_clock(base):
+    """Wall-clock time says how busy the machine is."""
+    referee = load_config([f"base={base}", "base.path=org/model"]).referee
+    assert 0 < 100 * referee.cpu_seconds <= referee.timeout
