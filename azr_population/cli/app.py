@@ -35,7 +35,7 @@ GROUPS = {
     "Look": ["report", "show", "sample"],
     "Compare": ["compare", "crossplay", "recipe"],
     "Measure": ["eval", "benchmark"],
-    "Share": ["export", "push"],
+    "Share": ["export", "push", "check-serving"],
     "Parts": ["evolve", "referee", "doctor", "completion"],
 }
 

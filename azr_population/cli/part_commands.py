@@ -156,3 +156,51 @@ def push(path: str, members: Sequence[str], **options: Any) -> None:
     if options["repo"] is None and options["out"] is None:
         raise UserError("say where to push: --repo OWNER/NAME, or --out FOLDER for no network")
     push(path, members, **options)
+
+
+@app.command()
+@click.argument("url", metavar="URL", help="of the server, e.g. http://localhost:8000")
+@click.option("--base", required=True, metavar="FOLDER", help="the base, or its name on the Hub")
+@click.option(
+    "--adapter",
+    "adapters",
+    multiple=True,
+    required=True,
+    metavar="NAME=FOLDER",
+    help="a name at the server and its PEFT folder, repeatable",
+)
+@click.option("--old", multiple=True, metavar="NAME=FOLDER", help="what it was before, repeatable")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="bfloat16",
+    help="the server's",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="to score on")
+@click.option("--api-key", envvar="OPENAI_API_KEY", metavar="KEY", help="or OPENAI_API_KEY")
+def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **options: Any) -> int:
+    """Ask a server whether it answers with these adapters.
+
+    Works with vLLM, SGLang and what else has /v1/completions with log-probabilities. Prints for
+    each name: served, the base, another one, an old one, scaled otherwise, some modules missing,
+    something else, or not reachable. Exit code 0: all are served; 1: some are not; 3: some are not
+    reachable.
+
+    \b
+      azr-population check-serving http://localhost:8000 --base Qwen/Qwen2.5-Coder-7B
+          --adapter student_0=runs/mine/members/student_0
+    """
+    from azr_population.sharing.check_serving import check_serving, exit_code
+
+    verdicts = check_serving(
+        url, adapters=_by_name("--adapter", adapters), old=_by_name("--old", old), **options
+    )
+    print(*verdicts, sep="\n")
+    return exit_code(verdicts)
+
+
+def _by_name(option: str, pairs: Sequence[str]) -> dict[str, str]:
+    split = [pair.partition("=") for pair in pairs]
+    if wrong := [name + equals + folder for name, equals, folder in split if not (name and folder)]:
+        raise UserError(f"{option} {wrong[0]} is not NAME=FOLDER", key=option)
+    return {name: folder for name, _, folder in split}

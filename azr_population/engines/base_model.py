@@ -225,7 +225,7 @@ def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str
     """Writes the sample of the base that lies in `folder`: the text, its token ids, their
     log-probabilities (nats, each given those before it)."""
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    logprobs = [round(float(value), 4) for value in _logprobs(model, ids)]
+    logprobs = [round(float(value), 4) for value in token_scores(model, ids)]
     sample = {"text": text, "token_ids": ids, "logprobs": logprobs}
     (Path(folder) / SAMPLE_FILE).write_text(json.dumps(sample) + "\n", encoding="utf-8")
 
@@ -249,7 +249,7 @@ def check_sample(
         what = f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
     elif (decoded := tokenizer.decode(ids, clean_up_tokenization_spaces=False)) != text:
         what = f"decodes its sample as {decoded!r}, not as {text!r}"
-    elif not (off := float((_logprobs(model, ids) - expected).abs().mean())) <= tolerance:
+    elif not (off := float((token_scores(model, ids) - expected).abs().mean())) <= tolerance:
         what = f"scores the tokens of its sample {off:.2f} nats off, on average"
     else:
         return
@@ -262,8 +262,9 @@ def check_sample(
 
 
 @torch.inference_mode()
-def _logprobs(model: nn.Module, ids: list[int]) -> torch.Tensor:
-    """[tokens - 1] in float32, on the CPU."""
+def token_scores(model: nn.Module, ids: list[int]) -> torch.Tensor:
+    """Log-probabilities [tokens - 1] of the tokens behind the first, in nats: float32, on the
+    CPU."""
     tokens = torch.tensor([ids], device=next(model.parameters()).device)
     logits = model(input_ids=tokens).logits[0, :-1].float()
     return torch.log_softmax(logits, -1).gather(1, tokens[0, 1:, None])[:, 0].cpu()

@@ -71,7 +71,7 @@ class Canary:
             name, allowed, reason = self._names[member], TOLERANCES[self._dtype], ""
             # A comparison with NaN is false, so it must not read "more than".
             large = not difference <= allowed
-            if _is_better(off[best], off[member]):
+            if is_better(off[best], off[member]):
                 nearest = float(off[best].mean())
                 reason = f"{self._names[best]} explains it better, to {nearest:.4f}"
             elif large and (self._dtype == "float32" or math.isnan(difference)):
@@ -110,7 +110,7 @@ class Canary:
             rollout.push(slot, member)
 
 
-def _is_better(other: Tensor, member: Tensor) -> bool:
+def is_better(other: Tensor, member: Tensor) -> bool:
     """Whether differences [tokens] are smaller than the member's by more than chance."""
     less = member - other
     by_chance = 3 * float(less.std(unbiased=False)) / len(less) ** 0.5
