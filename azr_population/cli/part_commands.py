@@ -10,6 +10,7 @@ from click.shell_completion import get_completion_class
 from azr_population.cli.app import (
     NAME,
     app,
+    base_option,
     flag,
     number,
     only_one,
@@ -109,21 +110,32 @@ def completion(shell: str) -> None:
 @app.command()
 @run_argument
 @click.option(
-    "--to",
-    "format",
-    required=True,
-    type=click.Choice(["csv", "jsonl", "verifiers"]),
-    help="the format",
+    "--to", "format", type=click.Choice(["csv", "jsonl", "verifiers"]), help="the format of tasks"
 )
-@out_option(required=True, metavar="FOLDER", help="a new folder")
-def export(path: str, format: str, out: Path) -> None:
-    """Write a run's tasks and figures as a data set, tables or a taskset.
+@out_option(metavar="FOLDER", help="a new folder for them")
+@click.option(
+    "--merged", type=click.Path(path_type=Path), metavar="FOLDER", help="a new folder for a model"
+)
+@base_option
+def export(
+    path: str, format: str | None, out: Path | None, merged: Path | None, base: Path | None
+) -> None:
+    """Write a run's tasks and figures as a data set, tables or a taskset; or a member as a model.
 
     \b
       azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
       azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
       azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
+      azr-population export runs/mine/student_0 --merged model     base and adapter in one
     """
+    if merged is not None:
+        from azr_population.sharing.merge import merge
+
+        only_one(to=format, merged=merged)
+        print(merge(path, merged, base))
+        return
+    if format is None or out is None:
+        raise UserError("say what to export: --to FORMAT --out FOLDER, or --merged FOLDER")
     from azr_population.sharing.export import export
 
     export(path, format, out)

@@ -46,6 +46,9 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Generate a step's proposals and answers in one call, its difficulty estimates in another.
     False: in one call for each of AZR's batches, nine a step. Every row draws the same tokens."""
+    validate_members: Literal["best", "all", "last_all"] = "last_all"
+    """Students that take AZR's validation: the `best` rated one, `all`, or the best one and at the
+    end all, so that members/best is the best of them."""
     referee: Literal["azr", "sandbox"] = "azr"
     """`azr`: AZR's executor, without its in-process evals; `sandbox`: ours."""
     seed: int = Field(default=1, ge=0)

@@ -222,22 +222,27 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.judge.expected = {n: self.group.output(batches[n], written[n]) for n in later}
 
     def _validate(self) -> dict[str, Any]:
-        """AZR's validation, taken by the student with the best rating, and recorded."""
-        student = self.population.best_student()
-        self.group.default = student.slot
-        figures: dict[str, Any] = super()._validate()
-        shares = {
-            key.removeprefix(VALIDATION): float(value)
-            for key, value in figures.items()
-            if key.startswith(VALIDATION)
-        }
-        row = {"step": self.population.step, "member": student.name, "shares": shares}
-        if shares:
+        """AZR's validation, taken by the students that `population.validate_members` names, and recorded;
+        what AZR logs is that of the student with the best rating."""
+        best, which = self.population.best_student(), self.settings.validate_members
+        at_end = which == "last_all" and self.population.step >= self.total_training_steps
+        everyone = self.population.roster.students if which == "all" or at_end else [best]
+        rows, scores = [], {}
+        for student in sorted(everyone, key=lambda member: member.name == best.name):
+            self.group.default = student.slot
+            figures: dict[str, Any] = super()._validate()
+            shares = {
+                key.removeprefix(VALIDATION): float(value)
+                for key, value in figures.items()
+                if key.startswith(VALIDATION)
+            }
+            rows.append({"step": self.population.step, "member": student.name, "shares": shares})
+            if shares:
+                scores[student.name] = mean(shares.values()) or 0.0
+        if scores:
             earlier = [mean(line["shares"].values()) for line in self.directory.read("validations")]
-            best_before = max(filter(None, earlier), default=None)
-            scores = {student.name: mean(shares.values()) or 0.0}
-            self._folders.keep_best(scores, best_before)
-        self.directory.append("validations", [row])
+            self._folders.keep_best(scores, max(filter(None, earlier), default=None))
+        self.directory.append("validations", rows)
         return figures
 
     def _save_checkpoint(self) -> None:

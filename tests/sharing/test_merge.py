@@ -1,0 +1,37 @@
+"""A merged member is the base with its adapter."""
+
+import torch
+from random_adapters import loud
+from refusals import refuses
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.engines.base_model import load_base
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
+from azr_population.weights.peft_folder import save_adapter
+
+
+def test_a_merged_member_has_the_logits_of_base_and_adapter(tmp_path, capsys):
+    model, tokenizer = load_base(nano_base_path(), "float32", "cpu")
+    bank = Bank(model, LoraSpec(4, 8.0), 1)
+    bank.write(0, loud(bank.read(0), 3))
+    save_adapter(bank.read(0), tmp_path / "member", str(nano_base_path()))
+    ids = torch.arange(5, 60)[None]
+    with torch.inference_mode(), bank.adapters_active(torch.tensor([0])):
+        expected, bare = model(ids).logits, None
+    with torch.inference_mode():
+        bare = model(ids).logits
+    assert main(["export", str(tmp_path / "member"), "--merged", str(tmp_path / "model")]) == 0
+    assert "member merged into its base" in capsys.readouterr().out
+    merged, again = load_base(tmp_path / "model", "float32", "cpu")
+    with torch.inference_mode():
+        logits = merged(ids).logits
+    assert float((logits - expected).abs().max()) < 1e-3 < 0.1 < float((logits - bare).abs().max())
+    assert again("<PO>def f")["input_ids"] == tokenizer("<PO>def f")["input_ids"]
+    assert merged.generation_config.eos_token_id == model.generation_config.eos_token_id
+    with refuses("--merged"):
+        from azr_population.sharing.merge import merge
+
+        merge(str(tmp_path / "member"), tmp_path / "model")
+    assert main(["export", str(tmp_path / "member")]) == 2
