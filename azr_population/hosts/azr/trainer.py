@@ -222,8 +222,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.judge.expected = {n: self.group.output(batches[n], written[n]) for n in later}
 
     def _validate(self) -> dict[str, Any]:
-        """AZR's validation, taken by the students that `population.validate_members` names, and recorded;
-        what AZR logs is that of the student with the best rating."""
+        """AZR's validation, taken by the students that `population.validate_members` names, and
+        recorded; what AZR logs is that of the student with the best rating."""
         best, which = self.population.best_student(), self.settings.validate_members
         at_end = which == "last_all" and self.population.step >= self.total_training_steps
         everyone = self.population.roster.students if which == "all" or at_end else [best]
