@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from azr_population.analysis.html import cut, highlighted, render
 from azr_population.analysis.statistics import tenth
+from azr_population.console.show import figures_of
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
-from azr_population.pages.show import figures_of
 from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
 

@@ -164,7 +164,7 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
       azr-population show runs/mine --step 1 --member teacher_0 --limit 0
       azr-population show runs/mine --json | jq -r .completion
     """
-    from azr_population.pages.show import show_completions
+    from azr_population.console.show import show_completions
 
     if limit is None:
         limit = 0 if as_json else 6

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from azr_population.analysis import charts, html
 from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
+from azr_population.console.heartbeat import say
 from azr_population.errors import UserError
 from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import propose_and_judge
-from azr_population.pages.console.heartbeat import say
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 

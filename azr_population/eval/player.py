@@ -11,6 +11,8 @@ from typing import Any, cast
 from azr_population.benchmark.targets import EvalTarget, find_targets, load_rollout
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
+from azr_population.console.show import card, not_there
+from azr_population.console.view import plain_output
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
@@ -23,8 +25,6 @@ from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
 from azr_population.method.proposals import Replay
-from azr_population.pages.console.view import plain_output
-from azr_population.pages.show import card, not_there
 from azr_population.printable import printable
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs import RunDirectory

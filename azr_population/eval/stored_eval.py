@@ -16,11 +16,11 @@ from azr_population.analysis.statistics import (
     interval_text,
     or_none,
 )
+from azr_population.console.heartbeat import say
 from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import Scores, held_out_eval
 from azr_population.method.members import Member, Role
-from azr_population.pages.console.heartbeat import say
 from azr_population.runs import RunDirectory
 
 _GAIN = ("gain", "gain_low", "gain_high")

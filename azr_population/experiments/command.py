@@ -17,6 +17,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from azr_population.console.heartbeat import say, stop_requests
 from azr_population.errors import UserError
 from azr_population.experiments.plan import (
     PlannedRun,
@@ -28,7 +29,6 @@ from azr_population.experiments.plan import (
     save_runs,
 )
 from azr_population.experiments.recipes import read_arms, read_recipe, recipe_names
-from azr_population.pages.console.heartbeat import say, stop_requests
 
 CLI = (sys.executable, "-m", "azr_population.cli")
 _LONG = 300.0
@@ -42,7 +42,7 @@ def run_recipe(options: RecipeOptions) -> int:
     plan = RecipePlan(recipe, arms, options)
     if options.save_results:
         check_saving(plan)
-    if recipe.scripts:
+    if recipe.scripts and not plan.in_azr:
         _run_scripts(plan)
         return 0
     if not plan.in_azr:
@@ -53,7 +53,7 @@ def run_recipe(options: RecipeOptions) -> int:
                 f"no run of {recipe.name} is in {plan.out} or committed; leave out --from-results "
                 f"to play them ({_estimate(plan.seconds_left)} of one core)"
             )
-    elif plan.in_azr and (plan.missing or options.dry_run):
+    elif plan.in_azr and (plan.missing or recipe.scripts or options.dry_run):
         _write_script(plan)
         return 0
     elif not plan.in_azr:
@@ -141,20 +141,27 @@ def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
 
 
 def print_list() -> None:
-    """All recipes as a table."""
+    """All recipes as a table: the question or the paper's claim, and how many of the planned runs
+    are committed."""
     from rich.console import Console
     from rich.table import Table
 
     arms = read_arms()
-    table = Table("recipe", "paper", "arms", "one core, nano scale", box=None, pad_edge=False)
+    heads = ("recipe", "paper", "question or claim", "committed", "one core")
+    table = Table(*heads, box=None, pad_edge=False)
     for name in recipe_names():
         recipe = read_recipe(name, arms)
-        plan = RecipePlan(recipe, arms, RecipeOptions(name, out=Path(os.devnull)))
+        nowhere = Path(os.devnull)
+        plan = RecipePlan(recipe, arms, RecipeOptions(name, out=nowhere))
+        stored = [plan.committed / run.arm_name / run.path.name for run in plan.runs]
+        count = sum((path / "config.yaml").is_file() for path in stored)
+        committed = f"{count} of {len(stored)} runs" if stored else "results"
         time = _estimate(60.0 * recipe.minutes + plan.seconds_left)
-        table.add_row(name, recipe.figure, " ".join(recipe.arms) or "-", time)
-    console = Console(width=None if sys.stdout.isatty() else 110)
+        claim = " ".join(recipe.claim.split()) or recipe.title
+        table.add_row(name, recipe.figure, claim, committed, time)
+    console = Console(width=None if sys.stdout.isatty() else 130)
     console.print(table)
-    console.print("recipes share runs of the same arm")
+    console.print("recipes share runs of the same arm; --from-results draws what is committed")
 
 
 def _estimate(seconds: float) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -173,27 +174,90 @@ class RecipePlan:
         return committed if takes_committed else run
 
 
+_SCRIPT_HEAD = """\
+#!/usr/bin/env bash
+# {title} ({figure}) at 7B: stock AZR's command with one group added. We have not run it.
+# {count} runs of {steps} steps on 8 GPUs. Dry runs only: DRY_ONLY=1. Started again, it goes on
+# from the last checkpoints; a run whose log folder has a file `done` is passed over.
+# Afterwards: azr-population recipe {name} --scale 7b --out {out}
+set -uo pipefail
+: "${{AZR_HOME:?name your AZR checkout}}"
+[ -f "$AZR_HOME/{script}" ] || {{ echo "no {script} in AZR_HOME=$AZR_HOME"; exit 2; }}
+command -v azr-population >/dev/null || {{ echo "azr-population is not installed here"; exit 2; }}
+{checks}hours=${{HOURS_PER_RUN:-12}}
+echo "{count} runs, about $(({count} * hours)) hours of 8 GPUs (HOURS_PER_RUN=$hours)"
+failed=()
+
+# play NAME FOLDER COMMAND...: a dry run is FOLDER's log, a failure does not end the others.
+play() {{
+  local name=$1 folder=$2; shift 2
+  mkdir -p "$folder"
+  [ -e "$folder/done" ] && {{ echo "$name: done before"; return; }}
+  echo "$name: ${{DRY:+dry run}} (log: $folder/azr.log)"
+  if (cd "$AZR_HOME" && "$@") >>"$folder/${{DRY:+dry_}}azr.log" 2>&1; then
+    [ -n "${{DRY:-}}" ] || touch "$folder/done"
+  else
+    echo "$name: FAILED (exit code $?)"; tail -n 3 "$folder/${{DRY:+dry_}}azr.log"
+    failed+=("$name")
+  fi
+}}
+"""
+
+
 def azr_script(plan: RecipePlan) -> str:
-    """A shell script with AZR's command for every missing run; it needs AZR_HOME."""
-    recipe = plan.recipe
+    """A shell script with AZR's command for every missing run, of stock AZR and of the arms: it
+    checks its variables, makes a dry run of every arm, and goes on where it was stopped."""
+    recipe, command = plan.recipe, shlex.split(plan.protocol.command)
+    folder = plan.out.absolute() / "7b"
+    stock = list(plan.seeds) if plan.runs else []
+    needs = re.findall(r"\$\{\{[A-Z_]+:\?[^}]*\}\}", recipe.after_7b)
+    checks = "".join(f': "{one.format()}"\n' for one in needs)
+    # AZR's first checkpoint raises under the veRL that it pins; a checkout has what mends it.
+    mended = recipes_folder().resolve().parent / "examples" / "azr_stock"
+    path = f"PYTHONPATH={shlex.quote(str(mended))}:${{PYTHONPATH:-}} " if mended.is_dir() else ""
     lines = [
-        "#!/usr/bin/env bash",
-        f"# {recipe.title} ({recipe.figure}) at 7B: stock AZR's command with one group added.",
-        f"# Afterwards: azr-population recipe {recipe.name} --scale 7b --out {plan.out}",
-        "set -euo pipefail",
+        _SCRIPT_HEAD.format(
+            **{"title": recipe.title, "figure": recipe.figure, "name": recipe.name},
+            **{"count": len(plan.missing) + len(stock), "steps": plan.protocol.steps},
+            **{"out": shlex.quote(str(plan.out)), "script": command[-1], "checks": checks},
+        )
+    ]
+
+    def line(name: str, place: Path, typed: Sequence[str]) -> str:
+        words = [*command, f"trainer.experiment_name={name}", "trainer.resume_mode=auto"]
+        words += [f"trainer.default_local_dir={place}_checkpoints", "trainer.val_before_train=True"]
+        return f"play {name} {shlex.quote(str(place) + '_log')} {shlex.join([*words, *typed])}"
+
+    first = [run for run in plan.missing if run.seed == plan.seeds[0]]
+    dry = [
+        line(run.arm_name, run.path, [*run.overrides, "population.dry_run=true"]) for run in first
+    ]
+    # Stock AZR plays one step less than it is told, and has no seed: its runs differ by chance.
+    steps = f"trainer.total_training_steps={plan.protocol.steps + 1}"
+    played = [
+        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*plan.common, steps])
+        for seed in stock
     ]
     for run in plan.missing:
-        typed = [
-            *shlex.split(plan.protocol.command),
-            f"trainer.total_training_steps={run.steps}",
-            f"trainer.experiment_name={run.arm_name}_seed_{run.seed}",
-            *run.overrides,
-            f"population.run_dir={run.path}",
-        ]
-        lines.append(f'(cd "${{AZR_HOME:?name your AZR checkout}}" && {shlex.join(typed)})')
+        typed = [f"trainer.total_training_steps={run.steps}", *run.overrides]
+        typed.append(f"population.run_dir={run.path}")
+        played.append(line(f"{run.arm_name}_seed_{run.seed}", run.path, typed))
+    if stock:
+        dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.common, "--cfg", "job"]))
+    lines.append("# A dry run of every arm, before anything is trained.")
+    lines += [f"DRY=1 {one}" for one in dry]
+    lines.append('[ ${#failed[@]} = 0 ] || { echo "dry runs failed: ${failed[*]}"; exit 1; }')
+    lines.append('[ -z "${DRY_ONLY:-}" ] || exit 0\n')
+    lines += played
+    lines.append('[ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}; start again"; exit 1; }')
     if recipe.after_7b:
         folders = shlex.join(str(run.path) for run in plan.missing)
-        lines.append(recipe.after_7b.format(runs=folders, out=shlex.quote(str(plan.out))))
+        own = shlex.quote(str(recipe.folder.resolve()))
+        out = shlex.quote(str(plan.out.absolute()))
+        lines.append(recipe.after_7b.format(runs=folders, out=out, folder=own))
+    lines.append(
+        '[ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}; run this again"; exit 1; }'
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -122,6 +122,8 @@ class Recipe(_Strict):
 
     name: str
     title: str
+    claim: str = ""
+    """What the paper claims there, in a few words; without, the title is the question."""
     figure: str
     """The paper's table or figure, or whose question it is."""
     paper: str = ""

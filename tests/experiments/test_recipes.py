@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 
 import pandas as pd
@@ -342,11 +343,57 @@ def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
 
 
-def test_at_7b_a_script_with_azrs_commands_is_written(capsys, tmp_path):
-    assert main(["recipe", "fig3_dynamics", "--scale", "7b", "--out", str(tmp_path)]) == 0
-    script = capsys.readouterr().out
-    assert script == (tmp_path / "fig3_dynamics.sh").read_text()
-    assert script.count("coder7b.sh") == 9 and "+population=4t4s" in script
+AZR = """#!/usr/bin/env bash
+# Stands in for AZR's script: notes what it is told, and fails for one arm at first.
+case "$*" in *dry_run*|*--cfg*) kind=dry;; *) kind=run;; esac
+[[ "$*" =~ experiment_name=([a-z0-9_]+) ]]
+echo "$kind ${BASH_REMATCH[1]}" >>"$AZR_HOME/told"
+[ "$kind ${BASH_REMATCH[1]}" != "run 1t1s_seed_2" ] || [ -e "$AZR_HOME/mended" ]
+"""
+
+
+def test_the_script_for_7b_is_careful(tmp_path, capsys):
+    typed = ["recipe", "table1_benchmarks", "--scale", "7b", "--seeds", "2", "--out"]
+    assert main([*typed, str(tmp_path / "out")]) == 0
+    script = tmp_path / "out" / "table1_benchmarks.sh"
+    assert capsys.readouterr().out == script.read_text()
+    home, tools = tmp_path / "azr", tmp_path / "bin"
+    (home / "scripts/selfplay").mkdir(parents=True)
+    (home / "scripts/selfplay/coder7b.sh").write_text(AZR)
+    tools.mkdir()
+    (tools / "azr-population").write_text('#!/bin/sh\necho "$@" >>"$AZR_HOME/told"\n')
+    (tools / "azr-population").chmod(0o755)
+    given = {"PATH": f"{tools}:{os.environ['PATH']}", "AZR_HOME": str(home)}
+
+    def play(**more):
+        command = ["bash", str(script)]
+        done = subprocess.run(command, env={**given, **more}, capture_output=True, text=True)
+        told = home / "told"
+        lines = told.read_text().splitlines() if told.is_file() else []
+        told.unlink(missing_ok=True)
+        return done.returncode, done.stdout + done.stderr, lines
+
+    code, said, told = play()
+    assert code and "BENCHMARK_DATA" in said and not told, "before anything is played"
+    data = {"BENCHMARK_DATA": "x"}
+    dry = [f"dry {arm}" for arm in ("stock", "single", "1t1s", "4t4s")]
+    assert play(**data, DRY_ONLY="1")[::2] == (0, dry)
+    runs = [f"run {arm}_seed_{n}" for n in (1, 2) for arm in ("single", "1t1s", "4t4s")]
+    runs = ["run stock_seed_1", "run stock_seed_2", *runs]
+    code, said, told = play(**data)
+    assert code and told == dry + runs, "one arm's failure does not end the others"
+    assert "failed: 1t1s_seed_2" in said and "8 runs, about 96 hours of 8 GPUs" in said
+    (home / "mended").touch()
+    code, _, told = play(**data)
+    assert code == 0 and told[:2] == ["dry stock", "run 1t1s_seed_2"], "what is done stays done"
+    assert told[2].startswith("benchmark ") and "--data x" in told[2]
+
+
+def test_figure_6_at_7b_is_a_script_and_starts_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "_call", lambda words: pytest.fail("something was started"))
+    assert main(["recipe", "fig6_children", "--scale", "7b", "--out", str(tmp_path)]) == 0
+    script = (tmp_path / "fig6_children.sh").read_text()
+    assert "run_7b.sh" in script and script.index(': "${BASE_FOLDER') < script.index("play()")
 
 
 def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):

@@ -27,6 +27,7 @@ from training_check import print_training_check, training_check
 from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import TaskConfig
+from azr_population.console.heartbeat import say
 from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import FORMATS, base_format
@@ -39,7 +40,6 @@ from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.phases import StepContext, propose_and_judge
-from azr_population.pages.console.heartbeat import say
 from azr_population.referee import Referee
 from azr_population.runs.records import show
 from azr_population.weights.adapter import LoraSpec

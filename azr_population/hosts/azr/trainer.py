@@ -21,6 +21,7 @@ from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrain
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
+from azr_population.console.view import LinesView, show_start, show_step
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
@@ -37,7 +38,6 @@ from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.population import Population
-from azr_population.pages.console.view import LinesView, show_start, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.printable import redact
 from azr_population.registry import imported, trust

@@ -19,6 +19,8 @@ import torch
 from azr_population.config.effects import differences
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
+from azr_population.console.heartbeat import stop_requests
+from azr_population.console.view import View, console_view, show_start, show_step
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
@@ -38,8 +40,6 @@ from azr_population.method.held_out_eval import (
 from azr_population.method.phases import StepContext
 from azr_population.method.run_plan import RunPlan
 from azr_population.method.step import SelfPlay
-from azr_population.pages.console.heartbeat import stop_requests
-from azr_population.pages.console.view import View, console_view, show_start, show_step
 from azr_population.printable import redact
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps

@@ -11,9 +11,9 @@ from rich.console import Group
 from rich.syntax import Syntax
 from rich.text import Text
 
+from azr_population.console.view import plain_output
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 from azr_population.errors import UserError, did_you_mean
-from azr_population.pages.console.view import plain_output
 from azr_population.printable import printable
 from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import by_number, show

@@ -11,9 +11,9 @@ from typing import Any
 
 from rich.console import Console
 
+from azr_population.console.heartbeat import ELSEWHERE, heartbeat
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.method.callbacks import current_phase
-from azr_population.pages.console.heartbeat import ELSEWHERE, heartbeat
 from azr_population.printable import duration
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
@@ -307,7 +307,7 @@ def show_step(
 def console_view(name: str = "auto", console: Console | None = None) -> View:
     """The view `live`, `lines` or `auto`: the live one in a terminal that can redraw, otherwise
     (and with TERM=dumb) lines."""
-    from azr_population.pages.console.live import LiveView
+    from azr_population.console.live import LiveView
 
     console = console or StandardOutput()
     redraws = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")

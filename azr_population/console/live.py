@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from azr_population.pages.console.heartbeat import IN_A_TERMINAL
-from azr_population.pages.console.view import (
+from azr_population.console.heartbeat import IN_A_TERMINAL
+from azr_population.console.view import (
     ROLE_COLUMNS,
     View,
     end_lines,

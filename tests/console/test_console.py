@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from azr_population.analysis.html import figure
-from azr_population.pages.console.live import LiveView
-from azr_population.pages.console.view import LinesView, View, console_view, match_line, origin
+from azr_population.console.live import LiveView
+from azr_population.console.view import LinesView, View, console_view, match_line, origin
 from azr_population.printable import duration
 from azr_population.runs.records import number, show
 

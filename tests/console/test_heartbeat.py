@@ -5,9 +5,9 @@ import threading
 import pytest
 from rich.console import Console
 
-from azr_population.pages.console import heartbeat
-from azr_population.pages.console import view as view_module
-from azr_population.pages.console.view import LinesView
+from azr_population.console import heartbeat
+from azr_population.console import view as view_module
+from azr_population.console.view import LinesView
 
 
 @pytest.fixture

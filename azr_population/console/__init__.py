@@ -1,0 +1,1 @@
+"""The terminal: progress of a run, what members wrote."""
