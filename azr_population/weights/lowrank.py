@@ -1,7 +1,7 @@
 """Linear algebra on low-rank updates dW = B A, without ever forming dW.
 
-With thin QR factorisations B = Q_B R_B and A^T = Q_A R_A the k x k core R_B R_A^T has the singular
-values of dW. All in float64: factors may be ill-conditioned where dW is not.
+With B = Q_B R_B and A^T = Q_A R_A, Q of orthonormal columns, the k x k core R_B R_A^T has the
+singular values of dW. All in float64: factors may be ill-conditioned where dW is not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 ROW_NORM = 3**-0.5
 """Expected norm of a row of U(-1/sqrt(in), 1/sqrt(in)), PEFT's initialisation of A."""
+
+
+WELL_CONDITIONED = 1e3
+"""Up to this condition of a factor its Gram matrix keeps 10 digits."""
 
 
 class Spectrum(NamedTuple):
@@ -40,19 +44,37 @@ class Spectrum(NamedTuple):
 
 def decompose(B: Tensor, A: Tensor) -> Spectrum:
     """The SVD of B [out, k] @ A [k, in]; any real dtype, finite values."""
-    Q_B, R_B = torch.linalg.qr(B.double())
-    Q_A, R_A = torch.linalg.qr(A.double().mT)
+    (tall_B, to_Q_B, R_B), (tall_A, to_Q_A, R_A) = (
+        _orthogonal(B.double()),
+        _orthogonal(A.double().mT),
+    )
     U, singular, Vt = torch.linalg.svd(R_B @ R_A.mT, full_matrices=False)
-    right = Vt @ Q_A.mT
+    left = tall_B @ (to_Q_B @ U).to(B.device)
+    right = (Vt @ to_Q_A.mT).to(A.device) @ tall_A.mT
+    singular = singular.to(B.device)
     # The sign of a pair of singular vectors is arbitrary: a fixed probe chooses it.
     probe = torch.arange(1, A.shape[1] + 1, dtype=torch.float64, device=A.device).sin()
     signs = torch.where(right @ probe < 0, -1.0, 1.0)
     missing = B.shape[1] - len(singular)
     return Spectrum(
-        pad(Q_B @ U * signs, (0, missing)),
+        pad(left * signs, (0, missing)),
         pad(singular, (0, missing)),
         pad(right * signs[:, None], (0, 0, 0, missing)),
     )
+
+
+def _orthogonal(tall: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(T, C, R) with Q = T C of orthonormal columns and Q R = `tall` [many, k], in float64.
+
+    By the Gram matrix [k, k], which squares the condition: where that costs digits, by QR. C and R
+    are on the CPU, which is faster with matrices that small than a GPU.
+    """
+    squares, vectors = torch.linalg.eigh((tall.mT @ tall).cpu())
+    if tall.shape[0] < tall.shape[1] or not squares[0] > WELL_CONDITIONED**-2 * squares[-1]:
+        Q, R = torch.linalg.qr(tall)
+        return Q, torch.eye(Q.shape[1], dtype=Q.dtype), R.cpu()
+    lengths = squares.sqrt()
+    return tall, vectors / lengths, lengths[:, None] * vectors.mT
 
 
 def scaled(left: Tensor, right: Tensor, dtype: torch.dtype) -> Factors:
