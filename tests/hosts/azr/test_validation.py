@@ -1,0 +1,45 @@
+"""Which students take AZR's validation, and which becomes members/best."""
+
+from types import SimpleNamespace
+
+import needs
+import pytest
+
+pytestmark = pytest.mark.azr
+
+
+@pytest.mark.parametrize(
+    ("which", "step", "asked", "best"),
+    [
+        ("best", 8, [1], {"student_1": 0.25}),
+        ("last_all", 7, [1], {"student_1": 0.25}),
+        ("last_all", 8, [0, 1], {"student_0": 0.5, "student_1": 0.25}),
+        ("all", 3, [0, 1], {"student_0": 0.5, "student_1": 0.25}),
+    ],
+)
+def test_students_take_the_validation(monkeypatch, which, step, asked, best):
+    needs.module("absolute_zero_reasoner", "AZR")
+    from azr_population.hosts.azr.trainer import VALIDATION, PopulationTrainer
+
+    students = [SimpleNamespace(name=f"student_{slot}", slot=slot) for slot in range(2)]
+    trainer = object.__new__(PopulationTrainer)
+    taken, rows, kept = [], [], []
+
+    def validate(self):
+        taken.append(self.group.default)
+        return {f"{VALIDATION}math": (0.5, 0.25)[self.group.default], "other": 1}
+
+    monkeypatch.setattr(PopulationTrainer.__mro__[1], "_validate", validate)
+    trainer.settings = SimpleNamespace(validate_members=which)
+    trainer.group, trainer.total_training_steps = SimpleNamespace(default=0), 8
+    trainer.population = SimpleNamespace(
+        step=step, best_student=lambda: students[1], roster=SimpleNamespace(students=students)
+    )
+    trainer.directory = SimpleNamespace(
+        read=lambda _: [{"shares": {"math": 0.125}}], append=lambda _, lines: rows.extend(lines)
+    )
+    trainer._folders = SimpleNamespace(keep_best=lambda *given: kept.append(given))
+    # AZR logs the figures of the student with the best rating.
+    assert trainer._validate()[f"{VALIDATION}math"] == 0.25
+    assert taken == asked and kept == [(best, 0.125)]
+    assert [row["member"] for row in rows] == [students[slot].name for slot in asked]
