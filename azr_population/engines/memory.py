@@ -50,6 +50,9 @@ _SIZES = (
 """What a configuration calls the first fields of `Architecture`."""
 
 
+_ROUGHLY = 0.02
+
+
 @dataclass(frozen=True)
 class Architecture:
     """The dimensions of a decoder of Llama's kind: Llama, Mistral, Qwen2, Qwen3, SmolLM."""
@@ -67,14 +70,16 @@ class Architecture:
 
     @classmethod
     def of(cls, config: Any) -> Architecture | None:
-        """That of a transformers configuration; None where these sums are not made for it."""
+        """That of a transformers configuration; None where these sums are not made for it: the
+        weights of the model that it makes, on torch's meta device, must be those that they give,
+        but for 2% (norms, biases)."""
         sizes: list[Any] = [getattr(config, name, None) for name in _SIZES]
         mixture = any(getattr(config, n, None) for n in ("num_experts", "num_local_experts"))
         if mixture or not all(isinstance(size, int) for size in sizes):
             return None
         vocabulary, hidden, intermediate, layers, heads = sizes
         kind = getattr(config, "model_type", "")
-        return cls(
+        shape = cls(
             vocabulary,
             hidden,
             intermediate,
@@ -86,6 +91,12 @@ class Architecture:
             qkv_bias=kind == "qwen2" or bool(getattr(config, "attention_bias", False)),
             qk_norm=kind == "qwen3",
         )
+        from transformers import AutoModelForCausalLM
+
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        counted = sum(weight.numel() for weight in model.parameters())
+        return shape if abs(shape.weights - counted) <= _ROUGHLY * counted else None
 
     @property
     def linear(self) -> dict[str, tuple[int, int]]:

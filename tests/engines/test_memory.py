@@ -60,6 +60,16 @@ def test_what_these_sums_are_not_made_for_has_none():
     assert Architecture.of(MixtralConfig()) is None
 
 
+def test_a_base_with_linear_attention_is_not_taken_for_llama():
+    import transformers
+
+    if not hasattr(transformers, "Qwen3_5TextConfig"):
+        pytest.skip("transformers 4 has no Qwen3.5")
+    sizes = {"num_hidden_layers": 4, "vocab_size": 1000, "hidden_size": 256}
+    assert Architecture.of(transformers.Qwen3_5TextConfig(**sizes)) is None
+    assert Architecture.of(transformers.Gemma3TextConfig(**sizes | {"num_attention_heads": 2}))
+
+
 def learner(sizes, checkpointing, offload=False):
     from transformers import Qwen2ForCausalLM
 
