@@ -15,7 +15,7 @@ from azr_population.benchmark.functions import evalplus_problem
 from azr_population.benchmark.mathematics import MathProblem, last_boxed
 from azr_population.benchmark.problem import Problem
 from azr_population.errors import UserError
-from azr_population.files import read_json
+from azr_population.files import read_json, refuse_irregular
 from azr_population.runs.jsonl import bounded
 
 AREAS = {"code": "code", "math": "mathematics"}
@@ -140,6 +140,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> Any:
+    refuse_irregular(path)  # a pipe waits for ever
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import os
 import pickle
 import zlib
 
@@ -120,3 +121,9 @@ def test_damaged_or_hostile_tests_are_refused_by_their_problem(tmp_path, private
     write_jsonl(tmp_path / "livecodebench/test.jsonl", rows)
     with refuses(CONTEST_ROWS[0]["question_id"]):
         read("livecodebench", tmp_path).problems[0].read_tests()
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "gsm8k.jsonl")
+    with refuses("gsm8k.jsonl"):
+        read("gsm8k", tmp_path)
