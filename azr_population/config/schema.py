@@ -319,8 +319,7 @@ class RefereeConfig(Section):
 
     workers: int = Field(default=2, ge=0, le=256, json_schema_extra=NONE)
     timeout: float = Field(default=60.0, ge=0.01, le=3600)
-    """Wall-clock seconds for one execution, for what waits without computing. On a machine that was
-    busy enough, 10 seconds also ended programs of 0.05 processor seconds."""
+    """Wall-clock seconds for one execution, for what waits without computing."""
     cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
     share: int = Field(default=16, ge=1, le=256)
