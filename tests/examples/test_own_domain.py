@@ -18,13 +18,15 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     run = tmp_path / "equations"
-    settings = ["population=1t1s", "population.batch_size=24", "run.steps=2", f"run.dir={run}"]
+    settings = ["population=1t1s", "population.batch_size=24", "run.steps=2"]
     overrides = [
         "task.domain=equations.Equations",
         "base.prompt_format=equations",
         "eval.tasks_per_type=4",
     ]
-    assert main(["train", *settings, *overrides]) == 0
+    other = tmp_path / "other_seed"
+    for folder, seed in ((run, 1), (other, 2)):
+        assert main(["train", *settings, *overrides, f"seed={seed}", f"run.dir={folder}"]) == 0
     tasks = [json.loads(line) for line in (run / "tasks.jsonl").read_text().splitlines()]
     assert tasks, "the base completes such programs"
     for task in tasks:
@@ -49,7 +51,9 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     out = tmp_path / "out"
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
     assert main(["show", str(run), "--valid", "--limit", "1"]) == 0
-    assert main(["compare", f"one={run}", f"two={run}", "--out", str(tmp_path / "both.html")]) == 0
+    assert (
+        main(["compare", f"one={run}", f"two={other}", "--out", str(tmp_path / "both.html")]) == 0
+    )
     assert main(["export", str(run), "--to", "jsonl", "--out", str(out)]) == 0
     assert len((out / "tasks.jsonl").read_text().splitlines()) > 0
     assert main(["sample", str(run), "student_0"]) == 2

@@ -196,6 +196,11 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     assert main(["report", str(members.path)]) == 0
     (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
     other = shutil.copytree(members.path, tmp_path / "other")
+    # A copy would be refused as the same run given twice.
+    lines = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
+    (other / "metrics.jsonl").write_text(
+        "".join(json.dumps({**line, "teacher/x_y": 3.0}) + "\n" for line in lines)
+    )
     arms = [f"one={members.path}", f"two={other}"]
     assert main(["compare", *arms, "--out", str(out / "compare.html")]) == 0
     capsys.readouterr()
