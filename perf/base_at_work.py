@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import kernels
 import torch
 from drawn import sample, seeds, words
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines import decoding
 from azr_population.engines.canary import random_adapter
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.memory import GIB, Architecture, Load, kept_tokens, phases
@@ -161,9 +159,18 @@ class Base:
         """The same where a step is one launch; both ways write the same."""
         prompts, tokens = self.prompts(True), self.rows()[2]
         plain = self.write(prompts, MEMBERS, tokens)
-        with patch.object(decoding, "STEP_GRAPHS", True):
+        eager = self.rollout
+        self.rollout = TorchRollout(
+            self.model, self.bank, frozenset(), share_prefix=False, step_graphs=True
+        )
+        try:
             self.note("graphs, tokens equal", shared(plain, self.write(prompts, MEMBERS, tokens)))
             self.decoding("decoding by graphs")
+        finally:
+            self.rollout = eager
+            # Without `held`, which collects what a run would leave to Python.
+            left = torch.cuda.memory_allocated() / 1e9 if self.on_gpu else 0.0
+            self.note("after graphs, GB", left)
 
     def generate(self) -> None:
         """The peer: transformers' own, of the bare base, all prompts of one length."""

@@ -30,9 +30,6 @@ _COMPACT_AT = 0.75
 # nothing to do while it is asked.
 _ASKED_EVERY = (8, 1)
 
-# Whether steps are replayed as graphs, see `StepGraph`.
-STEP_GRAPHS = False
-
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
 PREFILL_TOKENS = 32_768
@@ -52,10 +49,12 @@ def decode(
     stop_ids: frozenset[int],
     uniforms: Tensor,
     share: bool,
+    step_graphs: bool = False,
 ) -> list[list[Completion]]:
     """Samples `sampling.n` continuations of each prompt by the member in its place. `uniforms`
     [rows * n, tokens] in [0, 1) decide what is drawn; with `share` completions of a prompt attend
-    to one copy of its keys and values, for which see `shares_prompts`.
+    to one copy of its keys and values, for which see `shares_prompts`; with `step_graphs` other
+    steps are `StepGraph`s where the base allows it.
 
     `slots` must ascend, because the bank routes contiguous runs of rows. Factors may be applied in
     the base's dtype (`Bank.adapters_active`), so with a base in bfloat16 a token's log-probability
@@ -79,7 +78,7 @@ def decode(
     prefix = None
     if share:
         prefix, cache = SharedPrefix(cache, hidden, n), new_cache(len(ends), longest)
-    graphs = STEP_GRAPHS and not share and attends_to_all(model)
+    graphs = step_graphs and not share and attends_to_all(model)
     mask = None
     if not share:
         mask = _Mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype, graphs)

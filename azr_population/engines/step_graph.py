@@ -4,6 +4,7 @@ it; on a GPU that takes twice as long as their work does."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,8 +35,9 @@ class StepGraph:
         self._mask = mask.clone()
         self._mask[..., column:] = -torch.inf
         cache.hold(self._column, column, self.end)
+        # Not by `self`: in a cycle the cache would stay until Python looks for cycles.
         shown = self._mask[..., : self.end]
-        self._run = lambda: forward(self._tokens, self._positions, shown, cache)
+        self._run = partial(forward, self._tokens, self._positions, shown, cache)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._logits = mask
 

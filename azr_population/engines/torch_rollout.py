@@ -126,6 +126,7 @@ class TorchRollout(Rollout):
         rows: int = ROWS,
         tokens: int = TOKENS,
         share_prefix: bool = True,
+        step_graphs: bool = False,
     ) -> None:
         self.model = model
         self.bank = bank
@@ -133,6 +134,7 @@ class TorchRollout(Rollout):
         self._rows = rows
         self._tokens = tokens
         self._share_prefix = share_prefix
+        self._step_graphs = step_graphs
 
     @classmethod
     def make(
@@ -140,7 +142,8 @@ class TorchRollout(Rollout):
     ) -> TorchRollout:
         check_sampling(model, bank)
         rows, tokens = settings.generate_rows, settings.generate_tokens
-        return cls(model, bank, stop_ids, rows, tokens, settings.learner.share_prefix)
+        learner = settings.learner
+        return cls(model, bank, stop_ids, rows, tokens, learner.share_prefix, learner.step_graphs)
 
     def stream(self, batch: PromptBatch, sampling: Sampling, seed: int) -> Iterator[list[Finished]]:
         """See `Sampler`; rows that are decoded together end together. On one machine's CPU the same
@@ -160,6 +163,7 @@ class TorchRollout(Rollout):
                 self.stop_ids,
                 _uniforms(seed, part.numbers, n, longest),
                 share,
+                self._step_graphs,
             )
             yield list(zip(rows, groups, strict=True))
 

@@ -249,6 +249,9 @@ def _with_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling:
     pairs = [[factor.to(x.dtype) for factor in stack.pairs[member]] for member in route.present]
     # In float32 the update is added at the end: another order of summation changes digits.
     if len(pairs) == 1 and output.is_contiguous() and x.dtype == output.dtype != torch.float32:
+        # What bitsandbytes' layers return must not be changed in place, or autograd refuses; with
+        # other layers backward would copy.
+        output = output.clone() if output._is_view() else output
         added: Tensor = _Added.apply(output, x, *pairs[0], scaling)
         return added
     segments = zip(pairs, x.split(route.counts), strict=True)

@@ -1,6 +1,10 @@
+import gc
+import weakref
+
 import pytest
 import torch
 
+from azr_population.engines import decoding
 from azr_population.engines.decoding import draw, sample_tokens
 from azr_population.engines.engine import Sampling
 
@@ -138,7 +142,7 @@ def test_steps_of_one_shape_write_what_growing_ones_do(engine, monkeypatch, n):
     monkeypatch.setattr("azr_population.engines.torch_rollout.shares_prompts", lambda *_: False)
     sampling = Sampling((20, 31, 9, 30, 40), n=n)
     growing = engine.generate(PROMPTS, SLOTS, sampling, 7)
-    monkeypatch.setattr("azr_population.engines.decoding.STEP_GRAPHS", True)
+    monkeypatch.setattr(engine.engine.rollout, "_step_graphs", True)
     monkeypatch.setattr("azr_population.engines.step_graph.COLUMNS", 8)
     held = engine.generate(PROMPTS, SLOTS, sampling, 7)
     assert max(len(row.token_ids) for group in held for row in group) > 16
@@ -146,3 +150,34 @@ def test_steps_of_one_shape_write_what_growing_ones_do(engine, monkeypatch, n):
         for row, alike in zip(group, other, strict=True):
             assert row.token_ids == alike.token_ids
             assert row.logprobs == pytest.approx(alike.logprobs, abs=1e-5)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_no_cache_or_graph_outlives_its_batch(engine, monkeypatch, graphs):
+    """A 7B base's cache has 8 GB for 256 rows: Python must free it at once, without its collector,
+    which runs by the number of objects."""
+    monkeypatch.setattr("azr_population.engines.torch_rollout.shares_prompts", lambda *_: False)
+    monkeypatch.setattr("azr_population.engines.step_graph.COLUMNS", 8)
+    monkeypatch.setattr(engine.engine.rollout, "_step_graphs", graphs)
+    made = []
+
+    def followed(name):
+        make = getattr(decoding, name)
+
+        def follow(*arguments):
+            one = make(*arguments)
+            made.append((name, weakref.ref(one)))
+            return one
+
+        monkeypatch.setattr(decoding, name, follow)
+
+    followed("new_cache")
+    followed("StepGraph")
+    gc.collect()
+    gc.disable()
+    try:
+        engine.generate(PROMPTS, SLOTS, Sampling(20, n=2), 7)
+        assert {name for name, _ in made} == {"new_cache", *(["StepGraph"] if graphs else [])}
+        assert [name for name, one in made if one() is not None] == []
+    finally:
+        gc.enable()

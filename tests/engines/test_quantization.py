@@ -82,6 +82,21 @@ def test_gradients_are_those_of_the_dequantised_base(quantized):
         assert (gradient - exact).norm() <= 1e-2 * exact.norm()
 
 
+def test_in_bfloat16_an_update_adds_to_layers_that_return_views():
+    """As on a GPU. autograd refuses a change in place of what bitsandbytes' layers return."""
+    adapter, found = member(), []
+    layers, _ = load_base(nano_base_path(), "bfloat16", "cpu", quantization="nf4")
+    for model in (layers, dequantized(layers).bfloat16()):
+        bank = Bank(model, adapter.spec, 1)
+        bank.write(0, adapter)
+        ids = torch.arange(20, 60).view(2, 20)
+        with bank.adapters_active(torch.tensor([0, 0]), torch.bfloat16):
+            model(input_ids=ids).logits.float().log_softmax(-1)[..., 5].mean().backward()
+        found.append(torch.cat([f.grad.flatten() for f in bank.parameters_of(0)]))
+    gradient, exact = found
+    assert (gradient - exact).norm() <= 0.05 * exact.norm()
+
+
 def test_it_comes_back_from_the_host_as_it_was(quantized):
     ids = torch.arange(20, 60).view(2, 20)
     with torch.no_grad():

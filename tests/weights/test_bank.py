@@ -251,3 +251,40 @@ def test_an_update_added_in_place_has_the_gradients_of_one_beside(make, monkeypa
     for ours, theirs in zip(in_place, learned(), strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-12)
         assert ours.abs().sum() > 0
+
+
+class ReturnsAView(torch.autograd.Function):
+    """A product whose result autograd refuses to have changed in place, as bitsandbytes' is."""
+
+    @staticmethod
+    def forward(context, x, weight):
+        context.save_for_backward(weight)
+        return (x.flatten(0, 1) @ weight.t()).view(*x.shape[:2], -1)
+
+    @staticmethod
+    def backward(context, by_output):
+        return by_output @ context.saved_tensors[0], None
+
+
+class ViewLayer(nn.Linear):
+    def forward(self, x):
+        return ReturnsAView.apply(x, self.weight)
+
+
+def test_in_bfloat16_a_layer_that_returns_a_view_learns_as_any_other():
+    generator = torch.Generator().manual_seed(5)
+    weights = [torch.randn(16, 16, generator=generator).bfloat16() for _ in range(2)]
+    x = torch.randn(3, 4, 16, generator=generator).bfloat16()
+    found = []
+    for kind in (ViewLayer, nn.Linear):
+        model = nn.Sequential(*(kind(16, 16, bias=False, dtype=torch.bfloat16) for _ in weights))
+        for layer, weight in zip(model, weights, strict=True):
+            layer.weight.data.copy_(weight)
+        bank = bank_of(model, 1, target_modules=("0", "1"))
+        with bank.adapters_active(torch.tensor([0, 0, 0]), torch.bfloat16):
+            output = model(x)
+            output.float().square().mean().backward()
+        found.append([output.detach(), *(factor.grad for factor in bank.parameters_of(0))])
+    for ours, expected in zip(*found, strict=True):
+        assert expected.norm() > 0
+        assert torch.equal(ours, expected)
