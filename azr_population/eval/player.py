@@ -171,7 +171,7 @@ def open_player(
     """
     target = _named(find_targets(path, base=base), member, path)
     run = RunDirectory(path)
-    stored = RunData(run.path).value("base", "prompt_format")
+    stored = RunData(run.path).value("base", "prompt_format") if run.exists else None
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
     loaded = load_rollout([target], config.base.dtype)

@@ -20,8 +20,7 @@ from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean, role_of
-from azr_population.runs.run_data import RunData
-from azr_population.runs.run_warnings import Watch, replays
+from azr_population.runs.run_warnings import Watch
 from azr_population.weights.lowrank import mean_cosine
 
 _running: list[str] = []
@@ -155,13 +154,15 @@ class Warn(Callback):
     """Prints each warning once, in the step in which it begins (`runs/run_warnings.py`)."""
 
     run: RunDirectory
+    replays: bool
+    """Whether students train on tasks of earlier steps, as AZR's solver always does."""
     _watch: Watch | None = None
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
-            self._watch = Watch(replays(RunData(self.run.path)))
+            self._watch = Watch(self.replays)
             # A resumed run has some records; what they warn of was printed.
             self._watch.read(self.run.read("metrics"), self.run.read("evals"))
         warnings = self._watch.read([records.metrics], records.evals)

@@ -81,7 +81,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         path = Path(self.settings.run_dir or folder)
         played = OmegaConf.merge(self.config, {"population": plan.decided})
         self.directory = open_run(played, path, patches, resumes)
-        self.step.callbacks.append(Warn(self.directory))
+        self.step.callbacks.append(Warn(self.directory, replays=True))
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
         self._next_batches: dict[str, deque[dict[str, Any]]] = {}

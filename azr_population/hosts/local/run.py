@@ -190,7 +190,8 @@ def make_callbacks(
     if held_out:
         last = config.run.steps
         callbacks.append(EvalCallback(context, held_out, config.eval, last, config.seed))
-    callbacks.append(Warn(run))  # the last, so that it sees the others' records
+    # The last, so that it sees the others' records.
+    callbacks.append(Warn(run, replays=config.population.replay_fraction > 0))
     return callbacks
 
 

@@ -62,7 +62,7 @@ def test_a_run_leaves_everything_that_the_design_promises(finished):
         (finished / "members" / m / "adapter_model.safetensors").read_bytes() for m in members
     }
     assert len(weights) == 4
-    assert [step for step, _ in steps(finished / "checkpoints")] == [2, 4]
+    assert [step for step, _ in steps(finished / "checkpoints")] == [3, 4]
 
 
 @pytest.mark.parametrize("every", [1, 1000])
