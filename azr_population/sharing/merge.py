@@ -24,7 +24,10 @@ def merge(path: str, out: Path, base: Path | None = None) -> str:
     if out.exists():
         raise UserError(f"--merged {out} exists already; name another folder", key="--merged")
     (member,) = members
-    stored = getattr(read_config(member.base), "dtype", None) or torch.float32
+    description = read_config(member.base)
+    # transformers 4 calls it torch_dtype.
+    stored = getattr(description, "dtype", None) or getattr(description, "torch_dtype", None)
+    stored = stored or torch.float32
     model, tokenizer = load_base(member.base, str(stored).removeprefix("torch."), "cpu")
     adapter = load_adapter(members[0].folder)
     layers = target_layers(model, adapter.spec)

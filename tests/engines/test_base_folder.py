@@ -5,6 +5,7 @@ import shutil
 
 import huggingface_hub
 import pytest
+import transformers
 from refusals import refuses
 from transformers import Qwen2Config
 
@@ -106,6 +107,14 @@ def test_code_in_the_folder_of_a_base_is_not_run_and_not_asked_for(tmp_path, mon
     file.write_text(json.dumps(kind))
     (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\n")
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asks"))
-    with refuses("base.path"):
-        load_base(folder, "float32", "cpu")
+    if part == "AutoTokenizer" and int(transformers.__version__.split(".")[0]) >= 5:
+        # It reads tokenizer.json by itself and leaves the class out.
+        texts = [
+            load_base(path, "float32", "cpu")[1]("def f(a):")["input_ids"]
+            for path in (folder, nano_base_path())
+        ]
+        assert texts[0] == texts[1]
+    else:
+        with refuses("base.path"):
+            load_base(folder, "float32", "cpu")
     assert not (tmp_path / "was_run").exists()

@@ -27,7 +27,14 @@ def test_a_merged_member_has_the_logits_of_base_and_adapter(tmp_path, capsys):
     merged, again = load_base(tmp_path / "model", "float32", "cpu")
     with torch.inference_mode():
         logits = merged(ids).logits
-    assert float((logits - expected).abs().max()) < 1e-3 < 0.1 < float((logits - bare).abs().max())
+    # Weights are rounded once to the base's bfloat16, and so are the logits' differences.
+    rounding = float((logits - expected).abs().max())
+    assert rounding < 0.2 and 20 * rounding < float((logits - bare).abs().max())
+    layers = dict(model.named_modules())
+    for name, pair in bank.read(0).factors.items():
+        whole = layers[name].weight + 2.0 * pair.B @ pair.A
+        found = merged.get_submodule(name).weight
+        assert torch.equal(found, whole.bfloat16().float()), name
     assert again("<PO>def f")["input_ids"] == tokenizer("<PO>def f")["input_ids"]
     assert merged.generation_config.eos_token_id == model.generation_config.eos_token_id
     with refuses("--merged"):
