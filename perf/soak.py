@@ -164,7 +164,7 @@ def differences(first: Path, other: Path, steps: int) -> list[str]:
         or [row["step"] for row in run.read("metrics")] != list(range(1, steps + 1))
     ]
     for record in RECORDS:
-        rows = [[_untimed(row) for row in run._read(record)] for run in runs]
+        rows = [[_untimed(row) for row in run.read(record)] for run in runs]
         if rows[0] != rows[1]:
             differing.append(f"{record}.jsonl differs: {len(rows[0])} and {len(rows[1])} lines")
     return differing

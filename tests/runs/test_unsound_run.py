@@ -315,6 +315,7 @@ def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
     monkeypatch.setattr("azr_population.hosts.local.plan.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: "1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def check(*overrides):
