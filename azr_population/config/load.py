@@ -27,7 +27,6 @@ ENTRIES = (
     OPERATORS,
     OPTIONS,
     "evolution.hyperparameters.",
-    "matchmaking.options.",
     "engine.vllm.",
 )
 """Prefixes of keys that are entries of the schema's dictionaries, so any name may follow."""

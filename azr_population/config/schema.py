@@ -190,10 +190,10 @@ class PopulationConfig(MembersConfig):
     proposing and solving."""
     samples_per_task: int = Field(default=4, ge=1, le=1000)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
-    student_advantage: str = "batch"
+    student_advantage: Literal["batch", "rloo", "positive_only"] = "batch"
     """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
-    as in AZR). The other attempts at its task: `rloo`, `positive_only` (trains on right answers
-    only). Or a function of yours."""
+    as in AZR). The other attempts at its task: `rloo` (Ahmadian et al. 2024), `positive_only`
+    (trains on right answers only)."""
     teacher_reward: str = "learnability"
     """adversarial (the paper's), learnability, stock, or a function of yours: `module.function`.
     With the paper's, tasks become too hard within some hundred steps
@@ -284,9 +284,9 @@ class EvolutionConfig(Section):
 class MatchmakingConfig(Section):
     """Who meets whom."""
 
-    weighting: str = "balanced"
-    options: dict[str, float] = Field(default_factory=dict)
-    """Options of a weighting of yours."""
+    weighting: Literal["balanced", "uniform"] = "balanced"
+    """How a pairing is weighted in the draw of matches: `balanced` p (1 - p), where p is the
+    student's chance to win; `uniform` all alike."""
     invalid_counts_as_loss: bool = True
     """Whether an invalid proposal counts as a lost game of its teacher."""
     draw_probability: float = Field(default=0.1, ge=0, lt=1)

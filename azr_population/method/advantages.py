@@ -1,24 +1,11 @@
-"""Advantages: TRR++ (task-relative REINFORCE++; AZR, section 3.3.5), and the baselines of attempts
-at one task, by name."""
+"""Advantages: TRR++ (task-relative REINFORCE++; AZR, section 3.3.5), and what attempts at one task
+are compared with."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from azr_population.registry import Registry
-
 _FLAT = 1e-6
-
-BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] = Registry(
-    "population.student_advantage"
-)
-"""Functions from the rewards of all attempts at one task to their values, which
-`task_relative` then normalises, except those of `RAW`. None marks an attempt that teaches
-nothing; None in place of the list marks all of them."""
-
-RAW = ("positive_only",)
-"""Baselines whose values already are advantages. Normalising them would push down half of the right
-answers."""
 
 
 def task_relative(
@@ -29,10 +16,10 @@ def task_relative(
     """Rewards normalised within their group: (r - mean) / standard deviation.
 
     A group is (member, role, task type), so every member has a separate baseline for each kind of
-    row. None marks the rows of a group whose rewards are equal: they teach nothing, and dividing
-    by a tiny deviation would only amplify noise.
+    completion. None marks those of a group whose rewards are equal: they teach nothing, and
+    dividing by a tiny deviation would only amplify noise.
 
-    With `tokens`, each row is weighted by its number of tokens and the sample standard deviation
+    With `tokens`, each is weighted by its number of tokens and the sample standard deviation
     is used: veRL's REINFORCE++ (`masked_whiten` of the returns), as in stock AZR.
     """
     members: dict[Hashable, list[int]] = {}
@@ -57,30 +44,6 @@ def task_relative(
     return advantages
 
 
-@BASELINES.register("batch", "AZR: compared with all attempts at that type of task")
-def batch(rewards: Sequence[float]) -> Sequence[float]:
-    """The rewards."""
-    return rewards
-
-
-@BASELINES.register("rloo", "RLOO: compared with the other attempts at the same task")
-def rloo(rewards: Sequence[float]) -> Sequence[float] | None:
-    """See `leave_one_out`; None if all rewards are equal."""
-    return leave_one_out(rewards) if len(set(rewards)) > 1 else None
-
-
-@BASELINES.register(
-    "positive_only", "ours: right answers only, all alike; expert iteration by the step"
-)
-def positive_only(rewards: Sequence[float]) -> list[float | None]:
-    """1 for right answers that beat another attempt. A wrong answer is never reinforced, even if it
-    beats unparsable ones."""
-    return [
-        1.0 if reward > 0 and value > _FLAT else None
-        for reward, value in zip(rewards, leave_one_out(rewards), strict=True)
-    ]
-
-
 def leave_one_out(rewards: Sequence[float]) -> list[float]:
     """Each reward minus the mean of the others; 0 for a single one.
 
@@ -91,3 +54,24 @@ def leave_one_out(rewards: Sequence[float]) -> list[float]:
         return [0.0] * len(rewards)
     total = sum(rewards)
     return [reward - (total - reward) / (len(rewards) - 1) for reward in rewards]
+
+
+def attempt_values(rewards: Sequence[float], compared_with: str) -> list[float | None]:
+    """What each attempt at one task is worth, by `population.student_advantage`: None marks one
+    that teaches nothing.
+
+    - `batch`: the reward, which `task_relative` compares with all attempts at that type of task.
+    - `rloo`: the reward minus the mean of the others; None for all if all are equal.
+    - `positive_only`: 1 for a right answer that beats another attempt, else None. This is the
+      advantage itself: normalising would push down half of the right answers. A wrong answer is
+      never reinforced, even if it beats unparsable ones. Ours: expert iteration by the step.
+    """
+    if compared_with == "batch":
+        return list(rewards)
+    values = leave_one_out(rewards)
+    if compared_with == "rloo":
+        return [value if len(set(rewards)) > 1 else None for value in values]
+    return [
+        1.0 if reward > 0 and value > _FLAT else None
+        for reward, value in zip(rewards, values, strict=True)
+    ]

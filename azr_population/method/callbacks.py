@@ -62,12 +62,12 @@ class Callback:
     """Its name in `time/<phase>`."""
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
+        self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]
     ) -> None:
         """After the update, before ratings change and members are replaced."""
 
     def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         """At the end of the step; may add to the records."""
 
@@ -93,10 +93,10 @@ class EvalCallback(Callback):
     phase = "eval"
 
     def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         # `reason/held_out` counts the proposals that are a program of the eval.
-        records.metrics["eval/near_copies"] = sum(row.near_copy for row in rows)
+        records.metrics["eval/near_copies"] = sum(proposal.near_copy for proposal in proposals)
         step, every = population.step, self.config.every
         # A gain is the difference of these two evals, so both use the same settings.
         first_or_last = step in (1, self.last)
@@ -114,8 +114,9 @@ class EvalCallback(Callback):
 
 @dataclass
 class MeasureFitness(Callback):
-    """Sets the students' `skill` just before members are replaced: their greedy score on an eval
-    with another seed, which shares no task with the reported one. Teachers keep their rating."""
+    """Sets the students' `measured_fitness` just before members are replaced: their greedy score on
+    an eval with another seed, which shares no task with the reported one. Teachers keep their
+    rating."""
 
     context: StepContext
     validation: HeldOutEval
@@ -123,7 +124,7 @@ class MeasureFitness(Callback):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
+        self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]
     ) -> None:
         self._reliability = None
         students = population.roster.students
@@ -131,12 +132,12 @@ class MeasureFitness(Callback):
             return
         scores = [self.validation.greedy(self.context, student) for student in students]
         for student, task_scores in zip(students, scores, strict=True):
-            student.skill = mean(task_scores)
+            student.measured_fitness = mean(task_scores)
         if scores[0]:
             self._reliability, _ = reliability(scores) or (0.0, 0.0)
 
     def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._reliability is None:
             return
@@ -159,7 +160,7 @@ class Warn(Callback):
     _watch: Watch | None = None
 
     def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
             self._watch = Watch(self.replays)

@@ -10,7 +10,7 @@ from it. A record has
     verdict, reason     `valid` or `refused` for a proposal, `solved` or `failed` for an attempt;
                         the reason is the rule's or the referee's
     solve_rate          of a valid proposal: the share of attempts that solved it
-    reward, advantage   the advantage is null if the row was not trained on or taught nothing
+    reward, advantage   the advantage is null if it was not trained on or taught nothing
     log_prob            mean log-probability (natural) of the completion's tokens, end of sequence
                         included, under the sampler at temperature 1; inside AZR the actor's old
                         log-probability, null for attempts at proposals
@@ -48,18 +48,22 @@ class CompletionLog(Callback):
     _lines: list[Record] = field(default_factory=list)
 
     def updated(
-        self, population: Population, rows: Sequence[Proposal], practice: Sequence[Attempt]
+        self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]
     ) -> None:
         """Runs before replacement, because a line has its writer's generation."""
         if not self.per_step:
             return
         step = population.step
         by_slot = {member.slot: member for member in population.roster}
-        written: list[tuple[Proposal | Attempt, Record]] = [(row, _proposal(row)) for row in rows]
-        written += [
-            (a, _attempt(a, row.type, row.match.teacher.name)) for row in rows for a in row.attempts
+        written: list[tuple[Proposal | Attempt, Record]] = [
+            (proposal, _proposal(proposal)) for proposal in proposals
         ]
-        written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in practice]
+        written += [
+            (a, _attempt(a, proposal.type, proposal.match.teacher.name))
+            for proposal in proposals
+            for a in proposal.attempts
+        ]
+        written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in replayed]
         for of, record in written:
             writer = by_slot[of.completion.slot]
             record |= {"member": writer.name, "generation": writer.generation}
@@ -71,7 +75,7 @@ class CompletionLog(Callback):
         ]
 
     def recorded(
-        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         records.completions += self._lines
 
@@ -115,14 +119,14 @@ def choose(records: Sequence[Record], count: int, generator: np.random.Generator
     return sorted(order[:count])
 
 
-def _proposal(row: Proposal) -> Record:
+def _proposal(proposal: Proposal) -> Record:
     return {
         "phase": "propose",
-        "opponent": row.match.student.name,
-        "type": str(row.type),
-        "verdict": "refused" if row.task is None else "valid",
-        "reason": row.reason,
-        "solve_rate": row.solve_rate,
+        "opponent": proposal.match.student.name,
+        "type": str(proposal.type),
+        "verdict": "refused" if proposal.task is None else "valid",
+        "reason": proposal.reason,
+        "solve_rate": proposal.solve_rate,
     }
 
 

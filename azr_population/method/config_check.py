@@ -2,13 +2,13 @@
 
 import math
 
-from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
+from azr_population.config.schema import EvolutionConfig, MembersConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
-from azr_population.method.matchmaking import Match, Matchmaker, MatchResult
+from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.method.proposals import Attempt, Proposal
@@ -19,15 +19,13 @@ from azr_population.weights.breeding import dry_run, get_operator, usable_operat
 from azr_population.weights.founders import check_founders
 
 
-def check_population(
-    members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig, rank: int
-) -> None:
+def check_population(members: MembersConfig, evolution: EvolutionConfig, rank: int) -> None:
     """Checks the settings of a population against each other; `rank` is the adapters'. Bounds of
     single fields are checked in `config/`. Raises UserError: it has the key of a local run, the
     value and what is accepted."""
     roster = Roster.make(members.teachers, members.students)
     check_founders(founder_sources(members.init_from, roster).values(), rank)
-    _try_parts(members, matchmaking, evolution)
+    _try_parts(members, evolution)
     weights = evolution.operators
     smallest = _smallest_replaced(evolution, members.teachers, members.students)
     for name in weights:
@@ -43,10 +41,8 @@ def check_population(
         raise UserError(f"evolution: {error}", key="evolution.options") from error
 
 
-def _try_parts(
-    members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig
-) -> None:
-    """Calls rewards, weighting and fitness once on dummies: a mistake in one of the user's own is
+def _try_parts(members: MembersConfig, evolution: EvolutionConfig) -> None:
+    """Calls rewards and fitness once on dummies: a mistake in one of the user's own is
     to be told here, and not after hours."""
     teacher, student = Roster.make(1, 1)
     match, done = Match(teacher, student), Completion(1, (1,), (2,), (-1.0,), True)
@@ -58,9 +54,6 @@ def _try_parts(
         pay_teacher(Proposal(match, task.type, done, parsed, task, "ok", attempts=attempts), ())
     for outcome in ((False, False), (True, False), (True, True)):
         pay_student(*outcome)
-    matchmaker = Matchmaker(matchmaking)
-    matchmaker.note(match, MatchResult(1, 2, 1, 0, 1))
-    matchmaker.weights([teacher], [student])
     for rewards in ((), (0.5, -0.5)):
         value = FITNESS.find(evolution.fitness)(student, rewards)
         if not isinstance(value, (int, float)) or not value < math.inf:

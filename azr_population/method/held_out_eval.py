@@ -198,8 +198,8 @@ def solved_shares(
     seed: int,
 ) -> list[float | None]:
     """The share of samples that solved each task; None for a task that could not be judged."""
-    rows = solve_and_grade(context, tasks, slot, seed, samples, temperature)
-    return [mean(attempt.solved for attempt in row.attempts) for row in rows]
+    replays = solve_and_grade(context, tasks, slot, seed, samples, temperature)
+    return [mean(attempt.solved for attempt in replay.attempts) for replay in replays]
 
 
 def pass_at(k: int, n: int, right: int) -> float:

@@ -14,56 +14,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azr_population.config.schema import MatchmakingConfig
-from azr_population.errors import UserError
-from azr_population.method.members import Member, RatingSystem, Roster
-from azr_population.registry import Registry, options_of
+from azr_population.method.members import Member, RatingSystem
 
-
-class MatchResult(NamedTuple):
-    """How the games of a match ended."""
-
-    step: int
-    student_wins: int
-    teacher_wins: int
-    draws: int
-    forfeits: int
-
-
-@dataclass(frozen=True)
-class Pairing:
-    """A teacher and a student that may meet in this step, with what a weighting may use."""
-
-    teacher: Member
-    student: Member
-    p: float
-    """The chance in [0, 1] that the student beats the teacher, by their ratings."""
-    history: Sequence[MatchResult] = ()
-    """Their earlier matches, the oldest first. Matches up to a member's step `born` were played by
-    its predecessor in the slot."""
-
-
-WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
-
-
-@WEIGHTINGS.register(
-    "balanced", "PFSP f_var, Vinyals et al. 2019 (AlphaStar), Methods; PopuLoRA: near-balanced"
-)
-def balanced(pairing: Pairing) -> float:
-    """p (1 - p): most weight on even matches."""
-    return pairing.p * (1.0 - pairing.p)
-
-
-@WEIGHTINGS.register("uniform", "fictitious self-play, Heinrich et al. 2015")
-def uniform(pairing: Pairing) -> float:
-    """1: ratings play no part, the ablation of matchmaking."""
-    return 1.0
-
+WEIGHTS: dict[str, Callable[[float], float]] = {
+    "balanced": lambda p: p * (1.0 - p),
+    "uniform": lambda p: 1.0,
+}
+"""Weight of a pairing from p, the chance in [0, 1] that the student beats the teacher, by
+`matchmaking.weighting`. `balanced`, most on even matches: PFSP's f_var (Vinyals et al. 2019,
+AlphaStar, Methods; PopuLoRA: near-balanced). `uniform`, without ratings: fictitious self-play
+(Heinrich et al. 2015), the ablation of matchmaking."""
 
 EXACT_LIMIT = 50_000
 """Terms in the exact sampler's sums above which the Markov chain takes over."""
@@ -194,47 +159,22 @@ class Match:
 
 
 class Matchmaker:
-    """Rates members and draws matches by the PFSP weighting of the run's `matchmaking` group.
-    Raises UserError: the weighting or one of its options is unknown."""
+    """Rates members and draws matches by the run's `matchmaking` group."""
 
     def __init__(self, config: MatchmakingConfig) -> None:
         self.ratings = RatingSystem(
             config.tau, config.draw_probability, config.invalid_counts_as_loss
         )
-        self.name, self.weigh = config.weighting, WEIGHTINGS.find(config.weighting)
-        self.options = dict(config.options)
-        self.history: dict[tuple[str, str], list[MatchResult]] = {}
-        """By pair of names (teacher, student)."""
-        accepted = options_of(self.weigh)
-        for option in self.options:
-            if option not in accepted:
-                key, names = f"matchmaking.options.{option}", ", ".join(accepted) or "none"
-                what = f"{config.weighting} has no such option; it has: {names}"
-                raise UserError(f"{key}: {what}", key=key)
-        beginners = Roster.make(1, 1)
-        self.weights(beginners.teachers, beginners.students)
+        self.weigh = WEIGHTS[config.weighting]
 
-    def pairing(self, teacher: Member, student: Member) -> Pairing:
-        """The pairing with its current ratings and history."""
-        p = self.ratings.win_probability(student.rating, teacher.rating)
-        history = tuple(self.history.get((teacher.name, student.name), ()))
-        return Pairing(teacher, student, p, history)
+    def win_probability(self, match: Match) -> float:
+        """The chance that the student beats the teacher, by their present ratings."""
+        return self.ratings.win_probability(match.student.rating, match.teacher.rating)
 
     def weights(self, teachers: Sequence[Member], students: Sequence[Member]) -> Weights:
         """The weight of every pairing, float64 [T, S]."""
-        pairings = [[self.pairing(t, s) for s in students] for t in teachers]
-        return np.array([list(map(self._weight, row)) for row in pairings], dtype=np.float64)
-
-    def _weight(self, pairing: Pairing) -> float:
-        """Raises UserError: the weighting gives no finite number from 0 on."""
-        value = self.weigh(pairing, **self.options)
-        if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise UserError(
-                f"matchmaking.weighting={self.name} gave {value!r:.60}, and a weight is a finite "
-                "number that is not negative",
-                key="matchmaking.weighting",
-            )
-        return value
+        odds = [[self.win_probability(Match(t, s)) for s in students] for t in teachers]
+        return np.array([list(map(self.weigh, row)) for row in odds], dtype=np.float64)
 
     def draw(
         self,
@@ -246,21 +186,6 @@ class Matchmaker:
         and no pair occurs twice; see `draw_pairs`."""
         pairs = draw_pairs(self.weights(teachers, students), generator)
         return [Match(teachers[t], students[s]) for t, s in pairs]
-
-    def note(self, match: Match, result: MatchResult) -> None:
-        """Adds a match that was played to the history."""
-        self.history.setdefault((match.teacher.name, match.student.name), []).append(result)
-
-    def state(self) -> list[list[object]]:
-        """The history as plain data for a checkpoint."""
-        return [[*pair, *result] for pair, results in self.history.items() for result in results]
-
-    def load_state(self, state: Sequence[Sequence[object]]) -> None:
-        """The inverse of `state`."""
-        self.history = {}
-        for teacher, student, *numbers in state:
-            pair = str(teacher), str(student)
-            self.history.setdefault(pair, []).append(MatchResult(*numbers))  # type: ignore[arg-type]
 
 
 def split_evenly(total: int, parts: int) -> list[int]:

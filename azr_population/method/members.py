@@ -60,7 +60,7 @@ class Member:
     born: int = 0
     hyperparameters: dict[str, float] = field(default_factory=dict)
     """Its values of the hyperparameters that evolve, by name (`lr`)."""
-    skill: float | None = None
+    measured_fitness: float | None = None
     """Its measured fitness in this step (`MeasureFitness`); None if it was not measured."""
 
     @property

@@ -1,5 +1,6 @@
 """The phases of a step from proposing to grading, which fill in `Proposal`s and change nothing
-else; and the same outside a step, for evals. Whatever a model writes is read and judged here."""
+else; and the same outside a step, for evals. A problem is a proposal or a replayed task, which a
+student attempts. Whatever a model writes is read and judged here."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def propose(
             [teacher.slot for teacher in population.roster.teachers for _ in range(count)]
         )
     ]
-    asked.sort(key=lambda row: population.matches.index(row[0]))
+    asked.sort(key=lambda pair: population.matches.index(pair[0]))
     shown = [
         population.buffer.sample(task_config.example_tasks, examples, type) for _, type in asked
     ]
@@ -126,10 +127,10 @@ def solve_and_grade(
     """A member's attempts at tasks outside a step, graded. A task without one is none that can be
     judged: its own answer is not always right, or our code fails on an attempt."""
     member = Member(f"the member in slot {slot}", Role.STUDENT, slot)
-    rows = [Replay(member, task.type, task) for task in tasks]
-    solve(rows, context, seed, samples, temperature)
-    grade(rows, context)
-    return rows
+    problems = [Replay(member, task.type, task) for task in tasks]
+    solve(problems, context, seed, samples, temperature)
+    grade(problems, context)
+    return problems
 
 
 HELD_OUT = "held_out"
@@ -145,81 +146,87 @@ Judged = TypeVar("Judged")
 
 
 def verify(
-    rows: Sequence[Proposal],
+    proposals: Sequence[Proposal],
     context: StepContext,
     task_config: TaskConfig,
     held_out: HeldOut | None = None,
 ) -> None:
-    """Sets `task`, `reason` and the measures of every row whose completion parsed."""
+    """Sets `task`, `reason` and the measures of every proposal that parsed."""
     parsed = []
-    for row in rows:
-        if row.parsed:
-            with invalid_if_unreadable(row):
-                if held_out and held_out.is_copy(row.parsed.program):
-                    row.reason = HELD_OUT
+    for proposal in proposals:
+        if proposal.parsed:
+            with invalid_if_unreadable(proposal):
+                if held_out and held_out.is_copy(proposal.parsed.program):
+                    proposal.reason = HELD_OUT
                 else:
-                    parsed.append((row, row.parsed))
+                    parsed.append((proposal, proposal.parsed))
 
     def judge(proposals: Sequence[ParsedProposal]) -> list[Task | str]:
         return context.domain.judge(proposals, context.referee, task_config)
 
-    for row, verdict in _each(judge, parsed):
+    for proposal, verdict in _each(judge, parsed):
         if isinstance(verdict, Task):
-            row.task, row.reason = verdict, "ok"
+            proposal.task, proposal.reason = verdict, "ok"
         else:
-            row.reason = verdict
-    describe(rows, context.domain, held_out)
+            proposal.reason = verdict
+    describe(proposals, context.domain, held_out)
 
 
-def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None) -> None:
+def describe(
+    proposals: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None
+) -> None:
     """Sets the measures of every task."""
-    for row in rows:
-        if row.task is not None:
-            with invalid_if_unreadable(row):
-                row.measures = domain.measure(row.task.program)
-                row.near_copy = held_out is not None and held_out.is_near_copy(row.task.program)
+    for proposal in proposals:
+        if proposal.task is not None:
+            with invalid_if_unreadable(proposal):
+                proposal.measures = domain.measure(proposal.task.program)
+                proposal.near_copy = held_out is not None and held_out.is_near_copy(
+                    proposal.task.program
+                )
 
 
 def _each(
     judge: Callable[[Sequence[Asked]], list[Judged]], questions: Sequence[tuple[Proposed, Asked]]
 ) -> list[tuple[Proposed, Judged]]:
-    """The domain's verdicts, judged together; if that fails, one by one, and rows that fail again
+    """The domain's verdicts, judged together; if that fails, one by one, and those that fail again
     are invalid."""
     try:
         verdicts = judge([question for _, question in questions])
-        return [(row, verdict) for (row, _), verdict in zip(questions, verdicts, strict=True)]
+        return [
+            (problem, verdict) for (problem, _), verdict in zip(questions, verdicts, strict=True)
+        ]
     except _OF_THE_USER:
         raise
     except Exception:
         _log.exception("judging %d tasks together failed; judging each alone", len(questions))
     judged = []
-    for row, question in questions:
-        with invalid_if_unreadable(row):
+    for problem, question in questions:
+        with invalid_if_unreadable(problem):
             (verdict,) = judge([question])
-            judged.append((row, verdict))
+            judged.append((problem, verdict))
     return judged
 
 
 @contextmanager
-def invalid_if_unreadable(row: Proposal | Replay) -> Iterator[None]:
-    """No text that a model writes ends a run: if our code fails on this row, its proposal is
+def invalid_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
+    """No text that a model writes ends a run: if our code fails on this problem, it is
     invalid. The records count it as `internal_error`, and the log has the traceback."""
     try:
         yield
     except _OF_THE_USER:
         raise
     except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
-        text = row.completion.text if isinstance(row, Proposal) else row.task
-        _log.exception("reading a proposal for %s failed: %.2000r", row.student.name, text)
-        refuse(row, INTERNAL_ERROR)
-        if isinstance(row, Proposal):
-            row.measures, row.near_copy = {}, False
+        text = problem.completion.text if isinstance(problem, Proposal) else problem.task
+        _log.exception("reading a proposal for %s failed: %.2000r", problem.student.name, text)
+        refuse(problem, INTERNAL_ERROR)
+        if isinstance(problem, Proposal):
+            problem.measures, problem.near_copy = {}, False
 
 
-def refuse(row: Proposal | Replay, reason: str) -> None:
-    """Makes the row's task invalid; its attempts only count in the budget."""
-    row.void += [attempt.completion for attempt in row.attempts]
-    row.task, row.reason, row.attempts = None, reason, []
+def refuse(problem: Proposal | Replay, reason: str) -> None:
+    """Makes the problem's task invalid; its attempts only count in the budget."""
+    problem.void += [attempt.completion for attempt in problem.attempts]
+    problem.task, problem.reason, problem.attempts = None, reason, []
 
 
 def valid_tasks(
@@ -243,7 +250,7 @@ def draw_replay(population: Population) -> list[Replay]:
 
 
 def solve(
-    rows: Sequence[Proposal | Replay],
+    problems: Sequence[Proposal | Replay],
     context: StepContext,
     seed: int,
     samples: int,
@@ -253,49 +260,58 @@ def solve(
     """Its student attempts every valid task `samples` times; 0 `max_tokens`: the format's limit."""
     format = context.format
     chosen, prompts = [], []
-    for row in rows:
-        if row.task is not None:
-            with invalid_if_unreadable(row):
-                prompts.append(format.solve_prompt(row.task))
-                chosen.append(row)
-    limits = tuple(max_tokens or format.max_new_tokens(row.type, "solve") for row in chosen)
-    slots, sampling = [row.student.slot for row in chosen], Sampling(limits, temperature, n=samples)
+    for problem in problems:
+        if problem.task is not None:
+            with invalid_if_unreadable(problem):
+                prompts.append(format.solve_prompt(problem.task))
+                chosen.append(problem)
+    limits = tuple(max_tokens or format.max_new_tokens(problem.type, "solve") for problem in chosen)
+    slots, sampling = (
+        [problem.student.slot for problem in chosen],
+        Sampling(limits, temperature, n=samples),
+    )
     completions = context.engine.generate(prompts, slots, sampling, seed)
-    for row, group in zip(chosen, completions, strict=True):
-        read_attempts(context, row, group)
+    for problem, group in zip(chosen, completions, strict=True):
+        read_attempts(context, problem, group)
 
 
 def read_attempts(
-    context: StepContext, row: Proposal | Replay, completions: Sequence[Completion]
+    context: StepContext, problem: Proposal | Replay, completions: Sequence[Completion]
 ) -> None:
-    """Adds the attempts in these completions to the row."""
-    attempts = [Attempt(completion, None, type=row.type) for completion in completions]
-    row.attempts += attempts
-    with invalid_if_unreadable(row):
+    """Adds the attempts in these completions to the problem."""
+    attempts = [Attempt(completion, None, type=problem.type) for completion in completions]
+    problem.attempts += attempts
+    with invalid_if_unreadable(problem):
         for attempt in attempts:
-            attempt.text = read_answer(context.format, row.type, attempt.completion)
+            attempt.text = read_answer(context.format, problem.type, attempt.completion)
 
 
-def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:
+def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose gold answer is not judged right beside them is invalid: its teacher gets the reward
     of an invalid proposal, and its attempts are not rewarded.
     """
     questions = [
-        (row, (row.task, tuple(dict.fromkeys(a.text for a in row.attempts if a.text is not None))))
-        for row in rows
-        if row.task is not None and row.attempts
+        (
+            problem,
+            (
+                problem.task,
+                tuple(dict.fromkeys(a.text for a in problem.attempts if a.text is not None)),
+            ),
+        )
+        for problem in problems
+        if problem.task is not None and problem.attempts
     ]
 
     def judge(questions: Sequence[tuple[Task, Sequence[str]]]) -> list[list[Verdict]]:
         return context.domain.grade(questions, context.referee)
 
-    answers_of = {id(row): answers for row, (_, answers) in questions}
-    for row, verdicts in _each(judge, questions):
-        by_answer = dict(zip(answers_of[id(row)], verdicts, strict=True))
+    answers_of = {id(problem): answers for problem, (_, answers) in questions}
+    for problem, verdicts in _each(judge, questions):
+        by_answer = dict(zip(answers_of[id(problem)], verdicts, strict=True))
         if any(verdict.reason == UNSTEADY for verdict in verdicts):
-            refuse(row, UNSTEADY)
-        for attempt in row.attempts:
+            refuse(problem, UNSTEADY)
+        for attempt in problem.attempts:
             if attempt.text is not None:
                 attempt.solved, attempt.reason = by_answer[attempt.text]

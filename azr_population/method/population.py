@@ -1,6 +1,6 @@
 """One population, the same in both hosts: matches, rewards, ratings, replacement, records.
 
-In a step `begin_step` draws the matches and `assign_matches` gives each teacher's row its match;
+In a step `begin_step` draws the matches and `assign_matches` gives each proposal its match;
 `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. In between, the host generates,
 verifies, solves and grades, and trains on the samples of `training.py`.
 """
@@ -16,11 +16,11 @@ from azr_population.engines.engine import Generated, Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
 from azr_population.method.evolution import Evolution, MakeChild
-from azr_population.method.matchmaking import Match, Matchmaker, MatchResult, split_evenly
+from azr_population.method.matchmaking import Match, Matchmaker, split_evenly
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
 from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.method.record import StepRecords
-from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
+from azr_population.method.rewards import count_copies, reward_attempts, reward_proposals
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
@@ -66,7 +66,7 @@ class Population:
         self.step = 0
         self.matches: list[Match] = []
         self._assigned: Counter[int] = Counter()
-        """Rows of this step that were given to each match, by its index."""
+        """Proposals of this step that were given to each match, by its index."""
 
     def load_founders(
         self, read: Callable[[int], Adapter], write: Callable[[int, Adapter], None]
@@ -87,18 +87,18 @@ class Population:
         return self.matches
 
     def assign_matches(self, teachers: Sequence[int]) -> list[Match]:
-        """The match of every row of proposals; `teachers` are the slots of the rows' teachers.
+        """The match of every proposal; `teachers` are the slots of their teachers.
 
-        A teacher's rows are split evenly over its matches. The remainder goes to the matches with
-        the fewest rows in this step so far.
+        A teacher's proposals are split evenly over its matches. The remainder goes to the matches
+        with the fewest in this step so far.
         """
         queues: dict[int, list[Match]] = {}
         for slot, count in Counter(teachers).items():
             own = [i for i, match in enumerate(self.matches) if match.teacher.slot == slot]
             fewest_first = sorted(own, key=lambda i: self._assigned[i])
-            rows = dict(zip(fewest_first, split_evenly(count, len(own)), strict=True))
-            queues[slot] = [self.matches[i] for i in own for _ in range(rows[i])]
-            self._assigned.update(rows)
+            counts = dict(zip(fewest_first, split_evenly(count, len(own)), strict=True))
+            queues[slot] = [self.matches[i] for i in own for _ in range(counts[i])]
+            self._assigned.update(counts)
         return [queues[slot].pop(0) for slot in teachers]
 
     def hyperparameters(self) -> dict[int, Hyperparameters]:
@@ -120,13 +120,13 @@ class Population:
         """The student with the best conservative rating."""
         return max(self.roster.students, key=lambda member: member.rating.conservative)
 
-    def reward(self, rows: Sequence[Proposal], replays: Sequence[Replay] = ()) -> None:
-        """Counts copies and sets rewards; `rows` are all rows of the step, or of one task type."""
-        count_copies(rows, self.buffer)
-        reward_rows(rows, self.config, self.buffer)
+    def reward(self, proposals: Sequence[Proposal], replays: Sequence[Replay] = ()) -> None:
+        """Counts copies and sets rewards; `proposals` are all of the step, or of one task type."""
+        count_copies(proposals, self.buffer)
+        reward_proposals(proposals, self.config, self.buffer)
         reward_attempts(replays, self.config)
 
-    def rate(self, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
+    def rate(self, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
         """Rates the members match by match; returns lines of `matches.jsonl`, with ratings before
         they are recentered.
 
@@ -134,27 +134,25 @@ class Population:
         """
         records = []
         for match in self.matches:
-            match_rows = [row for row in rows if row.match is match]
-            if not match_rows:
+            match_proposals = [proposal for proposal in proposals if proposal.match is match]
+            if not match_proposals:
                 continue
             teacher, student = match.teacher, match.student
-            games = [outcome_of(row.solve_rate) for row in match_rows]
-            win_probability = self.matchmaker.pairing(teacher, student).p
+            games = [outcome_of(proposal.solve_rate) for proposal in match_proposals]
+            win_probability = self.matchmaker.win_probability(match)
             before = teacher.rating.mu, student.rating.mu
             if teacher is not student:
                 teacher.rating, student.rating = self.ratings.rate_match(
                     teacher.rating, student.rating, games
                 )
-            result = MatchResult(self.step, **tally(games))
-            self.matchmaker.note(match, result)
             records.append(
                 {
                     "step": self.step,
                     "teacher": teacher.name,
                     "student": student.name,
-                    "proposed": len(match_rows),
-                    "valid": sum(row.task is not None for row in match_rows),
-                    "solve_rate": mean(row.solve_rate for row in match_rows),
+                    "proposed": len(match_proposals),
+                    "valid": sum(proposal.task is not None for proposal in match_proposals),
+                    "solve_rate": mean(proposal.solve_rate for proposal in match_proposals),
                     **tally(games),
                     "win_probability": win_probability,  # of the student, in a game on one task
                     "teacher_mu": [before[0], teacher.rating.mu],
@@ -164,44 +162,44 @@ class Population:
         self.roster.recenter_ratings()
         return records
 
-    def evolve(self, rows: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
+    def evolve(self, proposals: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
         """Replaces members by children if the interval is over; `make_child` writes a child into
         its slot. Returns lines of `lineage.jsonl`."""
         self.evolution.record_rewards(
-            {member.name: record.mean_reward(member, rows) for member in self.roster}
+            {member.name: record.mean_reward(member, proposals) for member in self.roster}
         )
         births = self.evolution.replace(self.step, self.roster, make_child)
         for member in self.roster:
-            member.skill = None
+            member.measured_fitness = None
         return births
 
     def record(
         self,
-        rows: Sequence[Proposal],
+        proposals: Sequence[Proposal],
         updates: Mapping[int, Mapping[str, float]],
         generated: Mapping[int, Generated],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
-        practice: Sequence[Attempt] = (),
+        replayed: Sequence[Attempt] = (),
     ) -> StepRecords:
         """The records of the step. Adds its tasks to the buffer.
 
         Args:
-            rows: all proposals of the step in the order of `proposals.by_match`.
+            proposals: all of the step in the order of `proposals.by_match`.
             updates: the engine's metrics of each member's update, by slot.
             generated: rollouts and tokens that it generated for each member, by slot.
             matches: what `rate` returned.
             births: what `evolve` returned.
-            practice: attempts outside the matches.
+            replayed: attempts outside the matches.
         """
-        metrics = record.step_record(self, rows, practice, updates, generated, matches)
+        metrics = record.step_record(self, proposals, replayed, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
         generator = self.streams.numpy("buffer", self.step)
-        for row in rows:
-            if row.task is not None:
-                self.buffer.add(row.task, generator)
-        tasks = record.task_records(self.step, rows)
-        return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
+        for proposal in proposals:
+            if proposal.task is not None:
+                self.buffer.add(proposal.task, generator)
+        tasks = record.task_records(self.step, proposals)
+        return StepRecords(metrics, matches, births, tasks, record.nothing_valid(proposals))
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
@@ -209,7 +207,6 @@ class Population:
             "step": self.step,
             "roster": self.roster.to_json(),
             "buffer": self.buffer.state(),
-            "history": self.matchmaker.state(),
             **self.evolution.state(),
         }
 
@@ -225,5 +222,4 @@ class Population:
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])
-        self.matchmaker.load_state(state["history"])
         self.evolution.load_state(state)

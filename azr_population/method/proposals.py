@@ -32,7 +32,7 @@ class Attempt:
 @dataclass
 class Proposal:
     """One proposal on its way through a step. The phases fill the fields from top to bottom;
-    `rewards.reward_rows` sets the rewards."""
+    `rewards.reward_proposals` sets the rewards."""
 
     match: Match
     type: str
@@ -94,11 +94,13 @@ class Replay:
         return [*(attempt.completion for attempt in self.attempts), *self.void]
 
 
-def matches_of(rows: Iterable[Proposal]) -> list[Match]:
-    """The matches that these rows belong to, in the order in which they occur."""
-    return list({id(row.match): row.match for row in rows}.values())
+def matches_of(proposals: Iterable[Proposal]) -> list[Match]:
+    """The matches that these proposals belong to, in the order in which they occur."""
+    return list({id(proposal.match): proposal.match for proposal in proposals}.values())
 
 
-def by_match(rows: Iterable[Proposal]) -> list[Proposal]:
-    """The rows ordered by teacher and student, as in the records."""
-    return sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
+def by_match(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """The proposals ordered by teacher and student, as in the records."""
+    return sorted(
+        proposals, key=lambda proposal: (proposal.match.teacher.slot, proposal.match.student.slot)
+    )

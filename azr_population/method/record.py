@@ -1,4 +1,4 @@
-"""From rows to the records of a run: one line of `metrics.jsonl`, and the tasks and matches.
+"""From proposals to the records of a run: one line of `metrics.jsonl`, and the tasks and matches.
 
 A line of `metrics.jsonl` is flat: `step`, and numbers under names with slashes, so that
 `pandas.read_json(lines=True)` is a table and loggers take the line as it is. A value that is not
@@ -62,8 +62,8 @@ Metrics = dict[str, float | None]
 
 def step_record(
     population: Population,
-    rows: Sequence[Proposal],
-    practice: Sequence[Attempt],
+    proposals: Sequence[Proposal],
+    replayed: Sequence[Attempt],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
     matches: Sequence[Mapping[str, Any]],
@@ -74,7 +74,7 @@ def step_record(
     wins = win_rates(matches, population.ratings.forfeit)
     members: dict[str, Metrics] = {}
     for member in roster:
-        metrics = _member_metrics(member, rows, practice, domain)
+        metrics = _member_metrics(member, proposals, replayed, domain)
         rollouts, tokens = generated.get(member.slot, (0, 0))
         metrics |= {"generated_tokens": tokens, "rollouts": rollouts}
         for name, value in updates.get(member.slot, {}).items():
@@ -88,10 +88,10 @@ def step_record(
         line |= flatten(str(role), _role_metrics([members[member.name] for member in of_role]))
     for name, metrics in members.items():
         line |= flatten(name, metrics)
-    for type in dict.fromkeys(row.type for row in rows):
-        of_type = [row for row in rows if row.type == type]
+    for type in dict.fromkeys(proposal.type for proposal in proposals):
+        of_type = [proposal for proposal in proposals if proposal.type == type]
         line |= flatten(f"type/{type}", _proposal_metrics(of_type, domain))
-    line |= flatten("reason", Counter(str(row.reason) for row in rows))
+    line |= flatten("reason", Counter(str(proposal.reason) for proposal in proposals))
     total = _role_metrics(list(members.values()))
     line |= flatten("total", {name: total.get(name, 0) for name in sorted(SUMMED)})
     return line | {
@@ -102,42 +102,47 @@ def step_record(
 
 
 def _member_metrics(
-    member: Member, rows: Sequence[Proposal], practice: Sequence[Attempt], domain: Domain
+    member: Member,
+    proposals: Sequence[Proposal],
+    replayed: Sequence[Attempt],
+    domain: Domain,
 ) -> Metrics:
     """A single agent has no rating. A member that trains on attempts outside the matches
-    (`practice`) also has `buffer_solve_rate` and `buffer_reward`."""
-    attempted = [row for row in rows if row.match.student is member]
-    practised = [attempt for attempt in practice if attempt.completion.slot == member.slot]
+    (`replayed`) also has `replay_solve_rate` and `replay_reward`."""
+    attempted = [proposal for proposal in proposals if proposal.match.student is member]
+    own_replayed = [attempt for attempt in replayed if attempt.completion.slot == member.slot]
     metrics: Metrics = {"generation": member.generation}
     if member.role is not Role.AGENT:
         metrics |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
     if member.role is not Role.STUDENT:
-        metrics |= _proposal_metrics([row for row in rows if row.match.teacher is member], domain)
+        metrics |= _proposal_metrics(
+            [proposal for proposal in proposals if proposal.match.teacher is member], domain
+        )
     if member.role is not Role.TEACHER:
-        attempts = [attempt for row in attempted for attempt in row.attempts]
+        attempts = [attempt for proposal in attempted for attempt in proposal.attempts]
         metrics |= {
             "parsed_frac": mean(attempt.text is not None for attempt in attempts),
             "answer_reward": mean(attempt.reward for attempt in attempts),
             "answer_tokens": mean(len(attempt.completion.token_ids) for attempt in attempts),
-            "solve_rate": mean(row.solve_rate for row in attempted),
+            "solve_rate": mean(proposal.solve_rate for proposal in attempted),
         }
     return metrics | {
-        "buffer_solve_rate": mean(attempt.solved for attempt in practised),
-        "buffer_reward": mean(attempt.reward for attempt in practised),
-        "reward": mean_reward(member, rows),
+        "replay_solve_rate": mean(attempt.solved for attempt in own_replayed),
+        "replay_reward": mean(attempt.reward for attempt in own_replayed),
+        "reward": mean_reward(member, proposals),
     }
 
 
-def _proposal_metrics(rows: Sequence[Proposal], domain: Domain) -> Metrics:
+def _proposal_metrics(proposals: Sequence[Proposal], domain: Domain) -> Metrics:
     """Metrics of proposals. Means over valid tasks, except validity, reward and length."""
-    valid = [row for row in rows if row.task is not None]
-    measured = [row.measures for row in valid if row.measures]
+    valid = [proposal for proposal in proposals if proposal.task is not None]
+    measured = [proposal.measures for proposal in valid if proposal.measures]
     return {
-        "valid_frac": mean(row.task is not None for row in rows),
-        "unique_frac": mean(row.copies == 0 for row in valid),
-        "proposal_reward": mean(row.reward for row in rows),
-        "solve_rate": mean(row.solve_rate for row in valid),
-        "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
+        "valid_frac": mean(proposal.task is not None for proposal in proposals),
+        "unique_frac": mean(proposal.copies == 0 for proposal in valid),
+        "proposal_reward": mean(proposal.reward for proposal in proposals),
+        "solve_rate": mean(proposal.solve_rate for proposal in valid),
+        "proposal_tokens": mean(len(proposal.completion.token_ids) for proposal in proposals),
         **{m.name: mean(measures[m.name] for measures in measured) for m in domain.measures},
     }
 
@@ -154,11 +159,13 @@ def _role_metrics(members: Sequence[Metrics]) -> Metrics:
     }
 
 
-def mean_reward(member: Member, rows: Sequence[Proposal]) -> float | None:
+def mean_reward(member: Member, proposals: Sequence[Proposal]) -> float | None:
     """The mean reward of a member's proposals and of its attempts in the matches."""
-    proposed = [row.reward for row in rows if row.match.teacher is member]
-    attempted = [row for row in rows if row.match.student is member]
-    return mean([*proposed, *(attempt.reward for row in attempted for attempt in row.attempts)])
+    proposed = [proposal.reward for proposal in proposals if proposal.match.teacher is member]
+    attempted = [proposal for proposal in proposals if proposal.match.student is member]
+    return mean(
+        [*proposed, *(attempt.reward for proposal in attempted for attempt in proposal.attempts)]
+    )
 
 
 def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]:
@@ -196,42 +203,42 @@ def win_rates(matches: Sequence[Mapping[str, Any]], invalid_counts: bool) -> dic
     return {name: points[name] / count for name, count in games.items() if count}
 
 
-def task_records(step: int, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
+def task_records(step: int, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
     """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
     return [
         {
             "step": step,
-            "type": str(row.type),
-            "teacher": row.match.teacher.name,
-            "student": row.match.student.name,
-            "program": row.task.program,
-            "inputs": list(row.task.inputs),
-            "outputs": list(row.task.outputs),
-            "message": row.task.message,
-            "answers": [attempt.text for attempt in row.attempts],
-            "solved": [attempt.solved for attempt in row.attempts],
-            "reasons": [attempt.reason for attempt in row.attempts],
-            "rewards": [attempt.reward for attempt in row.attempts],
-            "reward": row.reward,
-            "solve_rate": row.solve_rate,
-            "copies": row.copies,
-            **row.measures,
+            "type": str(proposal.type),
+            "teacher": proposal.match.teacher.name,
+            "student": proposal.match.student.name,
+            "program": proposal.task.program,
+            "inputs": list(proposal.task.inputs),
+            "outputs": list(proposal.task.outputs),
+            "message": proposal.task.message,
+            "answers": [attempt.text for attempt in proposal.attempts],
+            "solved": [attempt.solved for attempt in proposal.attempts],
+            "reasons": [attempt.reason for attempt in proposal.attempts],
+            "rewards": [attempt.reward for attempt in proposal.attempts],
+            "reward": proposal.reward,
+            "solve_rate": proposal.solve_rate,
+            "copies": proposal.copies,
+            **proposal.measures,
         }
-        for row in rows
-        if row.task is not None
+        for proposal in proposals
+        if proposal.task is not None
     ]
 
 
-def nothing_valid(rows: Sequence[Proposal]) -> list[str]:
+def nothing_valid(proposals: Sequence[Proposal]) -> list[str]:
     """A note with an example if no proposal of the step is valid.
 
     Such a step teaches no student; many in a row mean that base and prompts do not fit together.
     """
-    if not rows or any(row.task is not None for row in rows):
+    if not proposals or any(proposal.task is not None for proposal in proposals):
         return []
-    reasons = Counter(row.reason for row in rows)
+    reasons = Counter(proposal.reason for proposal in proposals)
     (reason, _), *_ = reasons.most_common()
-    example = next(row for row in rows if row.reason == reason)
+    example = next(proposal for proposal in proposals if proposal.reason == reason)
     counts = ", ".join(f"{count} {name}" for name, count in reasons.most_common())
     text = example.completion.text
     return [

@@ -37,7 +37,9 @@ VALIDATION = "validation_eval"
 @FITNESS.register(VALIDATION, "students' greedy score on a separate eval")
 def validation_eval(member: Member, rewards: Sequence[float]) -> float:
     """The measured skill; mu - 3 sigma for a member that was not measured (a teacher)."""
-    return member.rating.conservative if member.skill is None else member.skill
+    return (
+        member.rating.conservative if member.measured_fitness is None else member.measured_fitness
+    )
 
 
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")

@@ -53,14 +53,18 @@ def student_reward(parsed: bool, solved: bool) -> float:
     return SOLVED if solved else INVALID
 
 
-def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
-    """Sets `copies`: the number of other rows with the same program, by any teacher and with any
-    input, plus one if the task itself is in `earlier`."""
-    counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
-    for row in rows:
-        if row.task is not None:
-            twins = counts[row.task.type, row.task.program] - 1
-            row.copies = twins + (row.task in earlier)
+def count_copies(proposals: Sequence[Proposal], earlier: Container[Task]) -> None:
+    """Sets `copies`: the number of other proposals with the same program, by any teacher and with
+    any input, plus one if the task itself is in `earlier`."""
+    counts = Counter(
+        (proposal.task.type, proposal.task.program)
+        for proposal in proposals
+        if proposal.task is not None
+    )
+    for proposal in proposals:
+        if proposal.task is not None:
+            twins = counts[proposal.task.type, proposal.task.program] - 1
+            proposal.copies = twins + (proposal.task in earlier)
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Task]], float]:
@@ -70,9 +74,9 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
     function = TEACHER_REWARDS.find(config.teacher_reward)
     parameters = inspect.signature(function).parameters.values()
     if sum(p.default is p.empty for p in parameters) == 3:
-        return lambda row, buffer: _number(key, function(row, row.attempts, buffer))
+        return lambda proposal, buffer: _number(key, function(proposal, proposal.attempts, buffer))
     _number(key, function(0.5))
-    return lambda row, buffer: _number(key, function(row.solve_rate))
+    return lambda proposal, buffer: _number(key, function(proposal.solve_rate))
 
 
 def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
@@ -91,8 +95,8 @@ def _number(key: str, value: float) -> float:
     return float(value)
 
 
-def reward_rows(
-    rows: Sequence[Proposal], config: PopulationConfig, buffer: Container[Task] = ()
+def reward_proposals(
+    proposals: Sequence[Proposal], config: PopulationConfig, buffer: Container[Task] = ()
 ) -> None:
     """Sets the rewards of the proposals and of every attempt.
 
@@ -100,21 +104,21 @@ def reward_rows(
     an unparsable completion. The penalty is ours: without it teachers repeat the task that pays
     best.
     """
-    reward_attempts(rows, config)
+    reward_attempts(proposals, config)
     reward = teacher_reward_of(config)
-    for row in rows:
-        if row.parsed is None:
-            row.reward = UNPARSABLE
-        elif row.solve_rate is None:
-            row.reward = INVALID
+    for proposal in proposals:
+        if proposal.parsed is None:
+            proposal.reward = UNPARSABLE
+        elif proposal.solve_rate is None:
+            proposal.reward = INVALID
         else:
-            row.reward = reward(row, buffer) - config.duplicate_penalty * row.copies
-            row.reward = max(UNPARSABLE, row.reward)
+            proposal.reward = reward(proposal, buffer) - config.duplicate_penalty * proposal.copies
+            proposal.reward = max(UNPARSABLE, proposal.reward)
 
 
-def reward_attempts(rows: Sequence[Proposal | Replay], config: PopulationConfig) -> None:
+def reward_attempts(problems: Sequence[Proposal | Replay], config: PopulationConfig) -> None:
     """Sets the rewards of every attempt."""
     reward = student_reward_of(config)
-    for row in rows:
-        for attempt in row.attempts:
+    for problem in problems:
+        for attempt in problem.attempts:
             attempt.reward = reward(attempt.text is not None, attempt.solved)

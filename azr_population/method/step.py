@@ -54,14 +54,14 @@ class SelfPlay:
         with clock("match"):
             population.begin_step(population.step + 1)
         with clock("propose"):
-            rows = propose(context, population, self.config.task, self.config.engine)
+            proposals = propose(context, population, self.config.task, self.config.engine)
         with clock("verify"):
-            verify(rows, context, self.config.task, self.held_out)
+            verify(proposals, context, self.config.task, self.held_out)
         with clock("solve"):
             replays = draw_replay(population)
             engine, seed = self.config.engine, population.streams.integer("solve", population.step)
             solve(
-                [*rows, *replays],
+                [*proposals, *replays],
                 context,
                 seed,
                 population.config.samples_per_task,
@@ -69,18 +69,18 @@ class SelfPlay:
                 engine.max_answer_tokens,
             )
         with clock("grade"):
-            grade([*rows, *replays], context)
+            grade([*proposals, *replays], context)
         with clock("reward"):
-            population.reward(rows, replays)
+            population.reward(proposals, replays)
         with clock("advantage"):
-            samples = advantage(rows, population, replays)
+            samples = advantage(proposals, population, replays)
         with clock("update"):
             updates = update(context.engine, samples, population.hyperparameters())
         return finish_step(
             population,
             self.callbacks,
             clock,
-            rows,
+            proposals,
             [attempt for replay in replays for attempt in replay.attempts],
             [completion for replay in replays for completion in replay.void],
             updates,
@@ -93,8 +93,8 @@ def finish_step(
     population: Population,
     callbacks: Sequence[Callback],
     clock: PhaseClock,
-    rows: Sequence[Proposal],
-    practice: Sequence[Attempt],
+    proposals: Sequence[Proposal],
+    replayed: Sequence[Attempt],
     void: Sequence[Completion],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
@@ -103,20 +103,20 @@ def finish_step(
     """What follows the update in both hosts: ratings, births, records.
 
     Args:
-        practice, void: attempts outside the matches, and completions that came to nothing.
+        replayed, void: attempts outside the matches, and completions that came to nothing.
         updates: the engine's metrics of each member's update, by slot, with its `rows`.
         generated: what the engine generated in the step, by slot.
         make_child: puts a child into its slot.
     """
-    held = chain((c for row in rows for c in row.completions), void)
-    check_budget(generated, [*held, *(attempt.completion for attempt in practice)])
-    rows = by_match(rows)
-    call(callbacks, "updated", clock, population, rows, practice)
+    held = chain((c for proposal in proposals for c in proposal.completions), void)
+    check_budget(generated, [*held, *(attempt.completion for attempt in replayed)])
+    proposals = by_match(proposals)
+    call(callbacks, "updated", clock, population, proposals, replayed)
     with clock("rate"):
-        matches = population.rate(rows)
+        matches = population.rate(proposals)
     with clock("evolve"):
-        births = population.evolve(rows, make_child)
-    records = population.record(rows, updates, generated, matches, births, practice)
-    call(callbacks, "recorded", clock, population, rows, records)
+        births = population.evolve(proposals, make_child)
+    records = population.record(proposals, updates, generated, matches, births, replayed)
+    call(callbacks, "recorded", clock, population, proposals, records)
     records.metrics |= clock.metrics()
     return records

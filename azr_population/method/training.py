@@ -1,4 +1,4 @@
-"""Training samples: which rows a member trains on, and their advantages."""
+"""Training samples: which completions a member trains on, and their advantages."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
-from azr_population.method.advantages import BASELINES, RAW, task_relative
+from azr_population.method.advantages import attempt_values, task_relative
 from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay, matches_of
@@ -26,20 +26,20 @@ class ScoredCompletion(NamedTuple):
     """Whether `value` already is the advantage."""
 
 
-def proposals(rows: Iterable[Proposal]) -> list[ScoredCompletion]:
+def scored_proposals(proposals: Iterable[Proposal]) -> list[ScoredCompletion]:
     """Teachers train on all their proposals."""
-    return [ScoredCompletion(row, row.reward) for row in rows]
+    return [ScoredCompletion(proposal, proposal.reward) for proposal in proposals]
 
 
-def attempts(
-    rows: Sequence[Proposal],
+def scored_attempts(
+    proposals: Sequence[Proposal],
     replays: Sequence[Replay],
     config: PopulationConfig,
     generator: np.random.Generator,
 ) -> list[ScoredCompletion]:
     """Students train on `config.batch_size` attempts: first those at replayed tasks that teach
     something, up to `replay_fraction`; the rest are split evenly over matches and task types."""
-    matches = matches_of(rows)
+    matches = matches_of(proposals)
     played = Counter(match.student.name for match in matches)
     rest: dict[str, list[int]] = {}
     chosen: list[ScoredCompletion] = []
@@ -50,28 +50,28 @@ def attempts(
         rest[student.name] = split_evenly(fresh, played[student.name])
         chosen += from_buffer
     for match in matches:
-        attempted = [row for row in rows if row.match is match and row.attempts]
+        attempted = [
+            proposal for proposal in proposals if proposal.match is match and proposal.attempts
+        ]
         chosen += _attempts(attempted, rest[match.student.name].pop(0), config, generator)
     return chosen
 
 
 def _attempts(
-    rows: Sequence[Proposal | Replay],
+    problems: Sequence[Proposal | Replay],
     count: int,
     config: PopulationConfig,
     generator: np.random.Generator,
 ) -> list[ScoredCompletion]:
     """Up to `count` of the attempts at these tasks that teach something."""
-    baseline = BASELINES.find(config.student_advantage)
-    raw = config.student_advantage in RAW
+    compared_with = config.student_advantage
     candidates = []
-    for row in rows:
-        rewards = [attempt.reward for attempt in row.attempts]
-        values = baseline(rewards) or [None] * len(rewards)
+    for problem in problems:
+        values = attempt_values([attempt.reward for attempt in problem.attempts], compared_with)
         candidates.append(
             [
-                ScoredCompletion(attempt, value, raw)
-                for attempt, value in zip(row.attempts, values, strict=True)
+                ScoredCompletion(attempt, value, raw=compared_with == "positive_only")
+                for attempt, value in zip(problem.attempts, values, strict=True)
                 if value is not None
             ]
         )
@@ -96,45 +96,47 @@ def choose_attempts(
 
 def _in_turn(queues: Sequence[Sequence[ScoredCompletion]]) -> list[ScoredCompletion]:
     """The first of each queue, then the second of each, and so on."""
-    return [row for turn in zip_longest(*queues) for row in turn if row is not None]
+    return [each for turn in zip_longest(*queues) for each in turn if each is not None]
 
 
-def advantages(rows: Sequence[ScoredCompletion], by_token: bool = False) -> list[float | None]:
-    """Advantages: values normalised over (member, phase, task type) (TRR++); None for a row that
+def set_advantages(
+    scored: Sequence[ScoredCompletion], by_token: bool = False
+) -> list[float | None]:
+    """Advantages: values normalised over (member, phase, task type) (TRR++); None for one that
     teaches nothing.
 
-    They are also stored in the row's `of`. `by_token` weights a row by its tokens, as veRL does.
+    They are also stored in each one's `of`. `by_token` weights each by its tokens, as veRL does.
     """
-    normalised = [row for row in rows if not row.raw]
+    normalised = [each for each in scored if not each.raw]
     groups = [
         (
-            row.of.completion.slot,
-            "propose" if isinstance(row.of, Proposal) else "solve",
-            row.of.type,
+            each.of.completion.slot,
+            "propose" if isinstance(each.of, Proposal) else "solve",
+            each.of.type,
         )
-        for row in normalised
+        for each in normalised
     ]
     normalised_values = iter(
         task_relative(
-            [row.value for row in normalised],
+            [each.value for each in normalised],
             groups,
-            [len(row.of.completion.token_ids) for row in normalised] if by_token else None,
+            [len(each.of.completion.token_ids) for each in normalised] if by_token else None,
         )
     )
-    values = [row.value if row.raw else next(normalised_values) for row in rows]
-    for row, value in zip(rows, values, strict=True):
-        row.of.advantage = value
+    values = [each.value if each.raw else next(normalised_values) for each in scored]
+    for each, value in zip(scored, values, strict=True):
+        each.of.advantage = value
     return values
 
 
-def samples(
-    rows: Sequence[ScoredCompletion], hold_all: bool = False
+def training_samples(
+    scored: Sequence[ScoredCompletion], hold_all: bool = False
 ) -> dict[int, list[TrainingSample]]:
     """Each member's training samples, by slot. Rows that teach nothing are left out, unless
-    `hold_all`: the KL loss applies to all rows."""
+    `hold_all`: the KL loss applies to all."""
     chosen: dict[int, list[TrainingSample]] = {}
-    for row, value in zip(rows, advantages(rows), strict=True):
-        completion = row.of.completion
+    for each, value in zip(scored, set_advantages(scored), strict=True):
+        completion = each.of.completion
         samples_of_slot = chosen.setdefault(completion.slot, [])
         if value is not None or hold_all:
             samples_of_slot.append(TrainingSample(completion, value or 0.0))
@@ -142,12 +144,14 @@ def samples(
 
 
 def advantage(
-    rows: Sequence[Proposal], population: Population, replays: Sequence[Replay] = ()
+    proposals: Sequence[Proposal], population: Population, replays: Sequence[Replay] = ()
 ) -> dict[int, list[TrainingSample]]:
     """Each member's training samples in a local step, by slot."""
     generator = population.streams.numpy("attempts", population.step)
-    trained = attempts(rows, replays, population.config, generator)
-    return samples([*proposals(rows), *trained], population.config.kl_loss_coef > 0)
+    trained = scored_attempts(proposals, replays, population.config, generator)
+    return training_samples(
+        [*scored_proposals(proposals), *trained], population.config.kl_loss_coef > 0
+    )
 
 
 def update(

@@ -14,7 +14,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
-from azr_population.method.rewards import count_copies, reward_rows
+from azr_population.method.rewards import count_copies, reward_proposals
 from azr_population.referee import Referee, RefereeSettings
 
 
@@ -38,20 +38,20 @@ class Episode:
         self, type: str, text: str, finished: bool = True, earlier: Container[Task] = ()
     ) -> None:
         match = Match(*Roster.make(1, 1))
-        self.row = read_one(judge(), match, type, _completion(text, finished))
-        verify([self.row], judge(), Config().task)
-        count_copies([self.row], earlier)
+        self.proposal = read_one(judge(), match, type, _completion(text, finished))
+        verify([self.proposal], judge(), Config().task)
+        count_copies([self.proposal], earlier)
 
     def attempt(self, text: str, finished: bool = True) -> None:
         """Adds an attempt at the task; `reward` grades it."""
-        read_attempts(judge(), self.row, [_completion(text, finished)])
+        read_attempts(judge(), self.proposal, [_completion(text, finished)])
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. If the task's own answer is not always right,
         the proposal is invalid and there are no attempts."""
-        grade([self.row], judge())
-        reward_rows([self.row], population)
-        return self.row.reward, [attempt.reward for attempt in self.row.attempts]
+        grade([self.proposal], judge())
+        reward_proposals([self.proposal], population)
+        return self.proposal.reward, [attempt.reward for attempt in self.proposal.attempts]
 
 
 def _completion(text: str, finished: bool) -> Completion:

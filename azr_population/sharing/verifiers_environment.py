@@ -98,8 +98,8 @@ class SelfPlayEnv(vf.Env[SelfPlayEnvConfig]):
             Episode, type, proposed.last_reply, not proposed.is_truncated, self._known
         )
         attempts: list[vf.Trace] = []
-        if episode.row.task is not None:
-            asked = _ask(task, format.solve_prompt(episode.row.task))
+        if episode.proposal.task is not None:
+            asked = _ask(task, format.solve_prompt(episode.proposal.task))
             runs = (agents.solver.run(asked) for _ in range(self.config.samples_per_task))
             attempts = await asyncio.gather(*runs)
             if any(attempt.has_error for attempt in attempts):
@@ -114,7 +114,7 @@ class SelfPlayEnv(vf.Env[SelfPlayEnvConfig]):
         proposed.record_reward(self.config.teacher_reward, reward)
         for attempt, value in zip(attempts, rewards, strict=False):  # none of an unsteady task
             attempt.record_reward("azr", value)
-        if (rate := episode.row.solve_rate) is not None:
+        if (rate := episode.proposal.solve_rate) is not None:
             proposed.record_metric("solve_rate", rate)
 
     @cached_property

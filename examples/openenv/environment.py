@@ -60,7 +60,7 @@ class SelfPlayEnvironment(Environment[SelfPlayAction, SelfPlayObservation, State
         else:
             self._episode.attempt(action.text, action.finished)
         proposal_reward, rewards = self._episode.reward(self._population)
-        row = self._episode.row
+        row = self._episode.proposal
         if row.task is None:
             return SelfPlayObservation(
                 seat="proposer", reward=proposal_reward, done=True, proposal_reward=proposal_reward

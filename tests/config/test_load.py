@@ -34,15 +34,12 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
             "evolution.operators.svd_subspace+full_gaussian=0.5",
             "evolution.options.dare.p=0.5",
             "evolution.options.full_gaussian.eps=0.3",
-            "+matchmaking.weighting=mine.hard",
-            "matchmaking.options.k=3",
         ]
     )
     evolution = config.evolution
     assert len(evolution.operators) == 10 and evolution.operators["dare+full_gaussian"] == 2
     assert evolution.operators["svd_subspace+full_gaussian"] == 0.5
     assert evolution.options == {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}}
-    assert config.matchmaking.options == {"k": 3.0}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,8 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("evolution.options.dare.p=7", "evolution.options"),
         ("evolution.options.svd_subspace.k=8", "evolution.options"),
         ("evolution.options.dare+full_gaussian.p=1", "evolution.options"),
-        ("matchmaking.options.k=2", "matchmaking.options.k"),
+        ("matchmaking.weighting=fair", "matchmaking.weighting"),
+        ("population.student_advantage=mine.above", "population.student_advantage"),
         ("base.lora.rank=1", "evolution.options"),
     ],
 )

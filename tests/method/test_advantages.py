@@ -1,9 +1,11 @@
+from functools import partial
+
 import pytest
 
 from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.method.advantages import BASELINES, leave_one_out, task_relative
+from azr_population.method.advantages import attempt_values, leave_one_out, task_relative
 from azr_population.method.proposals import Attempt
-from azr_population.method.training import ScoredCompletion, samples
+from azr_population.method.training import ScoredCompletion, training_samples
 
 
 def test_each_group_has_its_own_baseline_and_scale():
@@ -31,16 +33,22 @@ def test_leave_one_out():
 
 
 def test_right_answers_alone_count():
-    right = BASELINES.find("positive_only")
+    right = partial(attempt_values, compared_with="positive_only")
     assert right([1.0, -0.5, -0.5, -1.0]) == [1.0, None, None, None]
     # Nothing is right here, though one answer is better than the others; and there all are.
     assert right([-0.5, -1.0, -1.0]) == [None, None, None]
     assert right([1.0, 1.0]) == [None, None]
 
 
+def test_equal_rewards_at_a_task_teach_nothing_where_they_are_compared_with_each_other():
+    assert attempt_values([0.5, 0.5], "rloo") == [None, None]
+    assert attempt_values([1.0, 0.0], "rloo") == [1.0, -1.0]
+    assert attempt_values([0.5, 0.5], "batch") == [0.5, 0.5]
+
+
 def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_is_on_all():
     written = [Completion(slot, (1,), (2,), (-1.0,), True) for slot in (0, 0, 1)]
     rows = [ScoredCompletion(Attempt(completion, "1"), 1.0) for completion in written]
-    assert samples(rows) == {0: [], 1: []}
+    assert training_samples(rows) == {0: [], 1: []}
     zero = [TrainingSample(completion, 0.0) for completion in written]
-    assert samples(rows, hold_all=True) == {0: zero[:2], 1: zero[2:]}
+    assert training_samples(rows, hold_all=True) == {0: zero[:2], 1: zero[2:]}

@@ -8,22 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refuses
 
 from azr_population.config.load import load_config
 from azr_population.config.schema import MatchmakingConfig
 from azr_population.method import matchmaking
 from azr_population.method.config_check import evolution_note, replacement_line
-from azr_population.method.matchmaking import (
-    WEIGHTINGS,
-    Match,
-    Matchmaker,
-    MatchResult,
-    Pairing,
-    draw_pairs,
-)
+from azr_population.method.matchmaking import Match, Matchmaker, draw_pairs
 from azr_population.method.members import Rating, Roster
-from azr_population.registry import trust
 
 
 def matchmaker(**settings):
@@ -118,22 +109,7 @@ def test_a_matchmaker_pairs_members():
 
 @pytest.mark.parametrize(("name", "expected"), [("balanced", 0.16), ("uniform", 1.0)])
 def test_weights_of_a_student_that_wins_one_game_in_five(name, expected):
-    weigh = WEIGHTINGS.find(name)
-    assert weigh(Pairing(*Roster.make(1, 1), p=0.2)) == pytest.approx(expected)
-
-
-def f_hard(pairing, k=2.0):
-    """A weighting of a user's own with an option."""
-    return (1.0 - pairing.p) ** k
-
-
-def test_options_reach_the_weighting_and_wrong_ones_are_refused():
-    trust(f"{__name__}.f_hard")
-    roster = Roster.make(1, 1)
-    maker = matchmaker(weighting=f"{__name__}.f_hard", options={"k": 3.0})
-    assert maker.weights(roster.teachers, roster.students)[0, 0] == pytest.approx(0.125)
-    with refuses("matchmaking.options.k"):
-        matchmaker(weighting="uniform", options={"k": 3.0})
+    assert matchmaker(weighting=name).weigh(0.2) == pytest.approx(expected)
 
 
 def test_p_is_the_students_chance():
@@ -142,33 +118,13 @@ def test_p_is_the_students_chance():
     roster["teacher_1"].rating = Rating(25.0, 1.0)
     roster["student_0"].rating = Rating(25.0, 1.0)
     strong, equal = (
-        matchmaker().pairing(teacher, roster["student_0"]) for teacher in roster.teachers
+        matchmaker().win_probability(Match(teacher, roster["student_0"]))
+        for teacher in roster.teachers
     )
-    assert strong.p < 0.01
-    assert equal.p == 0.5
-
-
-def won_last(pairing):
-    """A weighting of a user's own that sees members and their history."""
-    since = max(pairing.teacher.born, pairing.student.born)
-    results = [result for result in pairing.history if result.step > since]
-    return 1.0 + sum(result.student_wins for result in results)
-
-
-def test_a_weighting_sees_members_and_their_matches_so_far():
-    name = f"{__name__}.won_last"
-    trust(name)
-    maker, roster = matchmaker(weighting=name), Roster.make(2, 2)
-    for step, wins in ((1, 3), (2, 5)):
-        maker.note(
-            Match(roster["teacher_0"], roster["student_1"]), MatchResult(step, wins, 1, 0, 0)
-        )
-    again = matchmaker(weighting=name)
-    again.load_state(maker.state())
-    for each in (maker, again):
-        assert each.weights(roster.teachers, roster.students).tolist() == [[1, 9], [1, 1]]
-    roster["student_1"].born = 1
-    assert maker.weights(roster.teachers, roster.students)[0, 1] == 6
+    assert strong < 0.01
+    assert equal == 0.5
+    ((hard,), (even,)) = matchmaker().weights(roster.teachers, roster.students)
+    assert hard < 0.01 and even == 0.25
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def tasks(*added):
 def victims(game):
     game.play_step()
     births = game.play_step().lineage
-    assert all(member.skill is None for member in game.population.roster)
+    assert all(member.measured_fitness is None for member in game.population.roster)
     return {birth["child"]: birth["fitness"] for birth in births}
 
 

@@ -19,11 +19,7 @@ def late(solve_rate):
 def nothing(*_): return None
 def nan(*_): return float("nan")
 def text(*_): return "high"
-def negative(pairing): return -1.0
-def of_history(pairing): return 1.0 / sum(result.wins for result in pairing.history)
-def infinite(pairing): return float("inf")
 def of_rewards(member, rewards): return sum(rewards) / len(rewards)
-def one_value(rewards): return [1.0]
 
 def child(parent, change):
     return Adapter(parent.spec, {name: change(pair) for name, pair in parent.factors.items()})
@@ -65,9 +61,7 @@ def parts(tmp_path, monkeypatch):
     [
         ("population.teacher_reward", ["misspelt", "late", "nothing", "nan", "text"]),
         ("population.student_reward", ["nothing", "nan", "text", "late"]),
-        ("matchmaking.weighting", ["nothing", "nan", "text", "negative", "of_history", "infinite"]),
         ("evolution.fitness", ["nothing", "nan", "text", "of_rewards"]),
-        ("population.student_advantage", ["one_value", "nan", "text"]),
         ("engine.optimizer", ["Optimizer", "nothing"]),
         ("evolution.operators", ["rank_1", "doubles", "no_layers", "no_child", "broken"]),
     ],
@@ -84,7 +78,7 @@ def test_a_mistake_is_told_at_the_start(parts, key, names):
         line = str(refused.value)
         assert name in line and "\n" not in line
         assert key in line or key in str(refused.value.key) or "evolution" in line
-        if name in ("misspelt", "late", "of_history", "of_rewards", "broken", "Optimizer"):
+        if name in ("misspelt", "late", "of_rewards", "broken", "Optimizer"):
             assert "own_parts.py, line " in line
 
 

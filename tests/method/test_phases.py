@@ -10,16 +10,16 @@ from azr_population.domains.code.task_types import TaskType
 from azr_population.method import phases
 from azr_population.method.training import (
     ScoredCompletion,
-    attempts,
     choose_attempts,
-    proposals,
-    samples,
+    scored_attempts,
+    scored_proposals,
+    training_samples,
 )
 
 
 def credited(rows, config):
-    trained = attempts(rows, [], config.population, np.random.default_rng(0))
-    return samples([*proposals(rows), *trained])
+    trained = scored_attempts(rows, [], config.population, np.random.default_rng(0))
+    return training_samples([*scored_proposals(rows), *trained])
 
 
 def played(play, config, skill, teachers, students):

@@ -89,9 +89,9 @@ def test_practice_counts_as_written_and_not_as_played():
     student, teacher = (metrics_of_members(metrics)[name] for name in ("student_0", "teacher_0"))
     assert (student["rollouts"], student["generated_tokens"]) == (4, 8)
     assert (student["trained_samples"], student["trained_tokens"]) == (2.0, 4.0)
-    assert (student["buffer_solve_rate"], student["buffer_reward"]) == (0.5, 0.25)
+    assert (student["replay_solve_rate"], student["replay_reward"]) == (0.5, 0.25)
     assert student["solve_rate"] == 0.0 and student["reward"] == -0.5
-    assert (teacher["rollouts"], "buffer_reward" in teacher) == (0, False)
+    assert (teacher["rollouts"], "replay_reward" in teacher) == (0, False)
     assert (student["win_rate"], teacher["win_rate"]) == (0.0, 1.0)
 
 

@@ -21,8 +21,8 @@ def test_students_attempt_tasks_of_earlier_steps_and_train_on_as_many_rows(game,
     _, without = plain.play_step(), plain.play_step()
     replaying = game(0.5)
     first, second = replaying.play_step(), replaying.play_step()
-    assert "student_0/buffer_solve_rate" not in first.metrics  # there is no earlier task
-    assert 0 <= second.metrics["student_0/buffer_solve_rate"] <= 1
+    assert "student_0/replay_solve_rate" not in first.metrics  # there is no earlier task
+    assert 0 <= second.metrics["student_0/replay_solve_rate"] <= 1
     for student in ("student_0", "student_1"):
         trained = f"{student}/trained_samples"
         assert second.metrics[trained] == without.metrics[trained] == config.population.batch_size

@@ -7,7 +7,12 @@ from azr_population.domains.task import TaskBuffer
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.method.rewards import TEACHER_REWARDS, count_copies, reward_rows, student_reward
+from azr_population.method.rewards import (
+    TEACHER_REWARDS,
+    count_copies,
+    reward_proposals,
+    student_reward,
+)
 from azr_population.registry import trust
 
 
@@ -40,7 +45,7 @@ def test_invalid_proposals_and_the_price_of_copies(solved, copies, reward):
         row.task = parsed
         row.attempts = [Attempt(None, "1", number < solved) for number in range(4)]
     unparsable = Proposal(None, TaskType.CODE_O, None, None)
-    reward_rows([row, unparsable], PopulationConfig(duplicate_penalty=0.3))
+    reward_proposals([row, unparsable], PopulationConfig(duplicate_penalty=0.3))
     assert (row.reward, unparsable.reward) == (pytest.approx(reward), -1.0)
 
 
@@ -80,5 +85,5 @@ def test_a_teachers_reward_may_see_the_proposal_the_attempts_and_the_buffer():
         row = Proposal(None, TaskType.CODE_O, None, task)
         row.task, row.attempts = task, attempts
         rows.append(row)
-    reward_rows(rows, config, [rows[1].task])
+    reward_proposals(rows, config, [rows[1].task])
     assert [row.reward for row in rows] == [0.75, -1.0]

@@ -25,8 +25,8 @@ def proposal(program, input="1"):
 )
 def test_rewards(text, finished, reason, expected):
     episode = Episode("code_o", text, finished, {KNOWN})
-    assert episode.row.reason == reason
-    if episode.row.task is not None:
+    assert episode.proposal.reason == reason
+    if episode.proposal.task is not None:
         for answer in ("3", "4", "", "3"):
             episode.attempt(f"```output\n{answer}\n```" if answer else "I do not know")
     assert episode.reward(PopulationConfig(teacher_reward="adversarial")) == expected

@@ -1,8 +1,8 @@
 """The population's state during a step of AZR's loop.
 
 AZR computes one batch per problem type and role. `assign` gives each row its member and opponent,
-the judge (`judging.py`) fills in proposals, practice and rewards, `credit` writes the advantages,
-and `end` does what `method/step.py` does after the update.
+the judge (`judging.py`) fills in proposals, replay attempts and rewards, `credit` writes the
+advantages, and `end` does what `method/step.py` does after the update.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords
 from azr_population.method.step import finish_step
-from azr_population.method.training import ScoredCompletion, advantages
+from azr_population.method.training import ScoredCompletion, set_advantages
 
 if TYPE_CHECKING:
     from verl import DataProto
@@ -36,8 +36,8 @@ class Step:
     def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:
         self.population = population
         self.callbacks = list(callbacks)
-        self.rows: list[Proposal] = []
-        self.practice: list[Attempt] = []
+        self.proposals: list[Proposal] = []
+        self.replayed: list[Attempt] = []
         self._learning: Counter[int] = Counter()
         self._opponents: dict[str, list[int]] = {}
         self._clock = PhaseClock()
@@ -45,7 +45,7 @@ class Step:
     def begin(self, number: int) -> None:
         """Draws the matches of a new step."""
         self.population.begin_step(number)
-        self.rows, self.practice = [], []
+        self.proposals, self.replayed = [], []
         self._learning.clear()
         self._opponents.clear()
         self._clock = PhaseClock()
@@ -72,10 +72,10 @@ class Step:
         mask = batch.batch["response_mask"]
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
         # The judge has seen this batch last.
-        judged: Sequence[Proposal | Attempt] = self.rows if phase == "gen" else self.practice
+        judged: Sequence[Proposal | Attempt] = self.proposals if phase == "gen" else self.replayed
         columns = zip(judged[-len(rewards) :], rewards.tolist(), strict=True)
         rows = [ScoredCompletion(owner, reward) for owner, reward in columns]
-        values = advantages(rows, by_token=True)
+        values = set_advantages(rows, by_token=True)
         worth = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = worth.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask
@@ -102,8 +102,8 @@ class Step:
             self.population,
             self.callbacks,
             self._clock,
-            self.rows,
-            self.practice,
+            self.proposals,
+            self.replayed,
             (),
             learned,
             generated,

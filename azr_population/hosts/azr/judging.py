@@ -40,7 +40,7 @@ class Reading:
 
     kind: str
     samples: int
-    rows: list[Proposal] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     data_dicts: list[dict[str, Any]] = field(default_factory=list)
     attempts: dict[int, tuple[Completion, str, bool]] = field(default_factory=dict)
     """(completion, the answer that AZR reads in it, whether there is one) by row of the estimate's
@@ -54,9 +54,9 @@ class Reading:
     def batch(self, prompts: Sequence[Sequence[int]]) -> PromptBatch:
         """The attempts to come at the valid proposals, whose `prompts` these are. An attempt draws
         by its proposal's place, whatever becomes of the others."""
-        starts = range(0, self.samples * len(self.rows), len(self.rows))
+        starts = range(0, self.samples * len(self.proposals), len(self.proposals))
         numbers = [start + index for start in starts for index in self.valid]
-        students = [self.rows[index].match.student.slot for index in self.valid]
+        students = [self.proposals[index].match.student.slot for index in self.valid]
         return PromptBatch([*prompts] * self.samples, students * self.samples, numbers)
 
 
@@ -75,10 +75,11 @@ class PromptsCollected(Exception):
 class Judge:
     """Replaces AZR's reward manager, whose prompts, parsing and scores it uses.
 
-    It adds the proposals to `step.rows` and the attempts at AZR's own tasks to `step.practice`. A
-    valid proposal gets the population's reward; AZR adds its other rewards if that is above 0.
-    `banned_words` are those that AZR's trainer gives its manager. `expected` are the batches of
-    proposals (veRL's DataProto, by name) that have been generated and that AZR brings later.
+    It adds the proposals to `step.proposals` and the attempts at AZR's own tasks to
+    `step.replayed`. A valid proposal gets the population's reward; AZR adds its other
+    rewards if that is above 0. `banned_words` are those that AZR's trainer gives its manager.
+    `expected` are the batches of proposals (veRL's DataProto, by name) that have been generated and
+    that AZR brings later.
     """
 
     executor: StepExecutor
@@ -120,13 +121,13 @@ class Judge:
         if phase == "gen":
             return self._judge_proposals(name, kwargs)
         result = self._manager(*args, **kwargs)
-        self._step.practice += self._practice(kind, result[0], kwargs["data"])
+        self._step.replayed += self._replayed(kind, result[0], kwargs["data"])
         return result
 
-    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
+    def _replayed(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
         """The attempts at AZR's own tasks. Their rewards are AZR's, unless the configuration names
         another reward, which is then written into `tensor` [rows, R]."""
-        config, practice = self._step.population.config, []
+        config, attempts = self._step.population.config, []
         reward = None if config.student_reward == "azr" else student_reward_of(config)
         written, values = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
         for row, (completion, value) in enumerate(zip(written, values, strict=True)):
@@ -135,8 +136,8 @@ class Judge:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
             reason = _reason(read, solved)
-            practice.append(Attempt(completion, None, solved, reason, value, type=kind))
-        return practice
+            attempts.append(Attempt(completion, None, solved, reason, value, type=kind))
+        return attempts
 
     def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:
         if name not in self._readings:
@@ -158,15 +159,15 @@ class Judge:
         manager._get_problem_generator_rewards_and_valid_programs = estimate
         result = manager(**kwargs)
         tensor: torch.Tensor = result[0]
-        for index, row in enumerate(reading.rows):
+        for index, proposal in enumerate(reading.proposals):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
-            if row.reward <= 0 and tensor[index].sum() > UNPARSABLE:
-                tensor[index, len(row.completion.token_ids) - 1] = row.reward
+            if proposal.reward <= 0 and tensor[index].sum() > UNPARSABLE:
+                tensor[index, len(proposal.completion.token_ids) - 1] = proposal.reward
             paid = float(tensor[index].sum())
             # Only where AZR has added something: its tensor is float32.
-            if not math.isclose(paid, row.reward, rel_tol=1e-6):
-                row.reward = paid
-        self._step.rows += reading.rows
+            if not math.isclose(paid, proposal.reward, rel_tol=1e-6):
+                proposal.reward = paid
+        self._step.proposals += reading.proposals
         return result
 
     def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
@@ -190,12 +191,12 @@ class Judge:
         written, opponents = (data.non_tensor_batch[name] for name in (COMPLETION, "opponent"))
         for item, completion, opponent in zip(data, written, opponents, strict=True):
             match = matches[completion.slot, opponent]
-            row = Proposal(match, reading.kind, self._with_text(completion), None)
+            proposal = Proposal(match, reading.kind, self._with_text(completion), None)
             checked = self.executor.checked
             reading.data_dicts.append(self._read_row(name, item, self.executor))
             # AZR checks the program of what parses.
-            row.reason = "invalid" if self.executor.checked > checked else "unparsable"
-            reading.rows.append(row)
+            proposal.reason = "invalid" if self.executor.checked > checked else "unparsable"
+            reading.proposals.append(proposal)
         return reading
 
     def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
@@ -244,19 +245,19 @@ class Judge:
                 **{**kwargs, "rollout_actor_wg": group}
             )
         for place, index in enumerate(reading.valid):
-            row, task = reading.rows[index], reading.data_dicts[index]["answer"]
-            row.parsed, row.task = _proposal_and_task(row.type, task)
-            row.reason = "ok"
+            proposal, task = reading.proposals[index], reading.data_dicts[index]["answer"]
+            proposal.parsed, proposal.task = _proposal_and_task(proposal.type, task)
+            proposal.reason = "ok"
             for each in range(place, len(reading.attempts), len(reading.valid)):
                 completion, answer, read = reading.attempts[each]
-                solved = self.executor.solved(row.type, answer, task)
-                solved &= read or row.type != TaskType.CODE_F
+                solved = self.executor.solved(proposal.type, answer, task)
+                solved &= read or proposal.type != TaskType.CODE_F
                 text = answer if read else None
-                row.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
-        describe(reading.rows, self._step.population.domain)
-        self._step.population.reward(reading.rows)
-        for row, data in zip(reading.rows, reading.data_dicts, strict=True):
-            rewards[data["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
+                proposal.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
+        describe(reading.proposals, self._step.population.domain)
+        self._step.population.reward(reading.proposals)
+        for proposal, data in zip(reading.proposals, reading.data_dicts, strict=True):
+            rewards[data["uid"]]["accuracy"] = 0.0 if proposal.task is None else proposal.reward
         return rewards, programs
 
 

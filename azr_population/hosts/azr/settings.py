@@ -128,7 +128,7 @@ def read_settings(node: Any) -> PopulationSettings:
     settings = PopulationSettings.checked(plain, "population.")
     trust(settings)
     try:
-        check_population(settings, settings.matchmaking, settings.evolution, settings.lora.rank)
+        check_population(settings, settings.evolution, settings.lora.rank)
     except UserError as error:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
-from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population, replacement_line, try_domain
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
@@ -39,20 +37,8 @@ def resolve(config: Config) -> RunPlan:
     name = config.task.domain
     if "." in name:  # ours have tests
         try_domain(name, plan.domain, plan.format, bool(config.eval.every))
-    _try_baseline(config.population.student_advantage)
-    check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
+    check_population(config.population, config.evolution, config.base.lora.rank)
     return plan
-
-
-def _try_baseline(name: str) -> None:
-    """Raises UserError unless it gives a value for each reward, or None."""
-    values = BASELINES.find(name)([1.0, 0.0])
-    listed = list(values) if isinstance(values, Iterable) else [values]
-    numbers = [value for value in listed if value is not None]
-    sound = values is None or len(listed) == 2
-    if not sound or not all(isinstance(v, (int, float)) and math.isfinite(v) for v in numbers):
-        key = "population.student_advantage"
-        raise UserError(f"{key}={name} gave {values!r:.60} for two rewards", key=key)
 
 
 def resolve_stored(config: Config) -> RunPlan:

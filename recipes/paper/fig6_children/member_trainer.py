@@ -26,7 +26,7 @@ from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
 from azr_population.eval.right_answers import right_answers
-from azr_population.method.advantages import BASELINES, RAW, task_relative
+from azr_population.method.advantages import attempt_values, task_relative
 from azr_population.method.phases import valid_tasks
 from azr_population.method.rewards import student_reward
 from azr_population.referee import Referee
@@ -115,17 +115,16 @@ class MemberTrainer:
             arguments.samples,
             self.streams.integer(sampling, step),
         )
-        baseline = BASELINES.find(arguments.baseline)
         values: list[float | None] = []
         completions: list[Completion] = []
         for group in answers:
             rewards = [student_reward(parsed, solved) for _, parsed, solved in group]
-            of_group = baseline(rewards) or [None] * len(rewards)
+            of_group = attempt_values(rewards, arguments.baseline)
             for (completion, _, _), value in zip(group, of_group, strict=True):
                 if value is not None:
                     values.append(value)
                     completions.append(completion)
-        if arguments.baseline not in RAW:
+        if arguments.baseline != "positive_only":
             values = task_relative([value or 0.0 for value in values], [SLOT] * len(values))
         samples = [
             TrainingSample(completion, advantage)

@@ -107,7 +107,6 @@ def test_every_setting_has_the_default_of_its_field(host):
         "population.teacher_reward=kind",
         "population.teachers=0",
         "population.matchmaking.weighting=fair",
-        "+population.matchmaking.options.k=1",
         "population.batch_size=100",
         "algorithm.adv_estimator=gae",
         "actor_rollout_ref.actor.use_kl_loss=true",

@@ -25,7 +25,7 @@ from azr_population.method.completion_log import CompletionLog
 from azr_population.method.phases import StepContext
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.step import SelfPlay
-from azr_population.method.training import attempts, proposals
+from azr_population.method.training import scored_attempts, scored_proposals
 from azr_population.weights.breeding import Breeding
 
 UPDATES = {"loss": 0.5, "updates": 1.0, "tokens": 12.0}
@@ -106,10 +106,10 @@ class Local(Callback):
         self.engine = Script()
         self.play = SelfPlay(config, StepContext(self.engine, referee, Code(), ChatFormat()))
         self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
-        self.rows = []
+        self.proposals = []
 
-    def updated(self, population, rows, practice):
-        self.rows = list(rows)
+    def updated(self, population, proposals, replayed):
+        self.proposals = list(proposals)
 
     def play_step(self):
         return self.play.play_step()
@@ -123,7 +123,8 @@ def play_in_azr(step, local, config):
     for kind in TaskType:
         # In the order in which the local host generated them.
         rows = sorted(
-            (row for row in local.rows if row.type == kind), key=lambda row: row.match.teacher.slot
+            (row for row in local.proposals if row.type == kind),
+            key=lambda row: row.match.teacher.slot,
         )
         batch = azr_stand_in.batch_of(rows)
         group = azr_stand_in.StandInGroup(rows, config.population.samples_per_task)
@@ -138,21 +139,23 @@ def play_in_azr(step, local, config):
             problem_type=f"gen_{kind}",
             n_samples=config.population.samples_per_task,
         )
-        batches.append((proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen"))
+        batches.append(
+            (scored_proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen")
+        )
         step.credit(batch, f"gen_{kind}")
     # What students train on inside AZR is AZR's own choice; here they get the local host's.
     streams = population.streams
     generator = streams.numpy("attempts", population.step)
-    drawn = attempts(local.rows, [], config.population, generator)
+    drawn = scored_attempts(local.proposals, [], config.population, generator)
     for kind in TaskType:
         solving = [row for row in drawn if row.of.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
-        step.practice = [row.of for row in solving]
+        step.replayed = [row.of for row in solving]
         step.credit(batch, f"pred_{kind}")
-    step.practice = []
+    step.replayed = []
     slots = [member.slot for member in population.roster]
-    written = [completion for row in local.rows for completion in row.completions]
+    written = [completion for row in local.proposals for completion in row.completions]
     generated = GeneratedCounts()
     generated.add(written)
     updates = {slot: dict(UPDATES) for slot in slots}
@@ -206,12 +209,15 @@ def test_both_hosts_tell_the_same(referee, teachers, students, reward):
         found, batches = play_in_azr(inside, local, config)
         assert told(found) == told(expected)
         check_advantages(local, batches)
-        seen |= {*(row.solve_rate for row in local.rows), *(row.reason for row in local.rows)}
+        seen |= {
+            *(row.solve_rate for row in local.proposals),
+            *(row.reason for row in local.proposals),
+        }
     assert population.state() == local.play.population.state()
     assert population.hyperparameters() == local.engine.hyperparameters
     # The play is worth comparing: all that can happen has happened.
     assert seen == {None, 0.0, 1 / 3, 2 / 3, 1.0, "ok", "unparsable"}
-    assert {row.copies > 0 for row in local.rows} == {True, False}
+    assert {row.copies > 0 for row in local.proposals} == {True, False}
 
 
 def check_advantages(local, batches):

@@ -119,15 +119,17 @@ KS = [0, 1, 2, None, 1, 0]
 def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged):
     rewards, step, group = judged("adversarial", KS)
     assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
-    opponents = [row.match.student.slot for row in step.rows if row.task is not None]
+    opponents = [row.match.student.slot for row in step.proposals if row.task is not None]
     (asked,) = group.calls
     assert asked["estimate_code_o"].slots == opponents * SAMPLES and set(opponents) == {2, 3}
     assert group.routes == ["estimate_code_o"]
-    assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
-    assert [[answer.solved for answer in row.attempts] for row in step.rows] == [
+    assert [row.solve_rate for row in step.proposals] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
+    assert [[answer.solved for answer in row.attempts] for row in step.proposals] == [
         [False, False], [True, False], [True, True], [], [True, False], [False, False]
     ]  # fmt: skip
-    assert step.rows[1].task.outputs == ("2",) and step.rows[1].reward == pytest.approx(0.5)
+    assert step.proposals[1].task.outputs == ("2",) and step.proposals[1].reward == pytest.approx(
+        0.5
+    )
 
 
 def test_stock_is_what_azrs_code_pays(judged):
@@ -135,7 +137,7 @@ def test_stock_is_what_azrs_code_pays(judged):
     theirs, *_ = judged(None, KS)
     assert ours == pytest.approx(theirs)
     assert ours == pytest.approx([-0.5, 0.5, -0.5, -1.0, 0.5, -0.5])
-    assert [row.reason for row in step.rows] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
+    assert [row.reason for row in step.proposals] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
 
 
 def test_learnability_is_azrs_paper(judged):
@@ -147,13 +149,13 @@ def test_what_does_not_run_is_told_from_what_does_not_parse(judged):
     # "9 / 0" makes a program that parses and raises.
     rewards, step, _ = judged("adversarial", [None, "9 / 0"])
     assert rewards == [-1.0, -1.0]
-    assert [row.reason for row in step.rows] == ["unparsable", "invalid"]
+    assert [row.reason for row in step.proposals] == ["unparsable", "invalid"]
 
 
 def test_without_a_valid_proposal_nobody_is_asked(judged):
     rewards, step, group = judged("adversarial", [None, None])
     assert rewards == [-1.0, -1.0] and group.calls == []
-    assert all(row.task is None and not row.attempts for row in step.rows)
+    assert all(row.task is None and not row.attempts for row in step.proposals)
 
 
 @pytest.mark.parametrize("kind", ["code_i", "code_o"])
@@ -174,7 +176,7 @@ def test_it_judges_alike_whether_programs_run_ahead(judged, kind, monkeypatch, r
     ahead, when_asked = made
     assert ahead.missed == 0 < when_asked.missed
     assert rewards == alone
-    for row, other in zip(step.rows, one_by_one.rows, strict=True):
+    for row, other in zip(step.proposals, one_by_one.proposals, strict=True):
         assert (row.reason, row.task, row.reward) == (other.reason, other.task, other.reward)
         assert [a.solved for a in row.attempts] == [a.solved for a in other.attempts]
-    assert any(answer.solved for row in step.rows for answer in row.attempts)
+    assert any(answer.solved for row in step.proposals for answer in row.attempts)

@@ -31,7 +31,7 @@ def batch(step=None):
     """A batch of answers; `step` has judged them."""
     made = Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
     if step:
-        step.practice = [
+        step.replayed = [
             Attempt(completion, None, True, "solved", 1.0, type="code_o")
             for completion in made.non_tensor_batch[COMPLETION]
         ]
@@ -76,7 +76,7 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step):
 def test_advantages_are_noted_on_what_was_judged(step):
     new_batch = batch(step)
     step.credit(new_batch, "pred_code_o")
-    assert [attempt.advantage for attempt in step.practice] == pytest.approx(
+    assert [attempt.advantage for attempt in step.replayed] == pytest.approx(
         [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
     )
 
