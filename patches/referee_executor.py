@@ -56,7 +56,11 @@ class RefereeExecutor:
         self.timeout_length = timeout_length
         self.max_workers = max_workers
         self.ast_check = ast_check
-        self.settings = RefereeSettings(workers=max_workers, timeout=float(timeout_length))
+        # In processor time, so that a busy machine gives the same verdicts.
+        seconds = float(timeout_length)
+        self.settings = RefereeSettings(
+            workers=max_workers, timeout=6 * seconds, cpu_seconds=seconds
+        )
         self._referee: Referee | None = None
         self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], CallOutcome] = OrderedDict()
 

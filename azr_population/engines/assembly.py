@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from azr_population.config.schema import LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
@@ -31,7 +32,7 @@ from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import ROWS, TOKENS, TorchRollout, make_bank
 from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import UserError
-from azr_population.registry import Registry
+from azr_population.registry import Registry, own_code
 from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
@@ -84,7 +85,13 @@ class EngineSettings:
     @property
     def rollout_class(self) -> type[Rollout]:
         """The class of what samples. Raises UserError when there is none."""
-        return ROLLOUTS.find(self.rollout)
+        kind = ROLLOUTS.find(self.rollout)
+        if not (isinstance(kind, type) and issubclass(kind, Rollout)):
+            raise UserError(
+                f"engine.rollout={self.rollout} is not a class of {Rollout.__module__}.Rollout",
+                key="engine.rollout",
+            )
+        return kind
 
     @property
     def together(self) -> int:
@@ -232,6 +239,33 @@ def check_engine(name: str, workers: int) -> None:
         )
 
 
+def _try_rollout(settings: EngineSettings) -> None:
+    """Samples once by a rollout of the user's own from a tiny base with two members. One that has
+    weights of its own may need the real base and is only looked at. Raises UserError: it fails, or
+    what it gives is not what was asked for."""
+    kind, key = settings.rollout_class, "engine.rollout"
+    missing = [n for n in ("make", "stream", "push") if getattr(kind, n) is getattr(Rollout, n)]
+    if missing:
+        raise UserError(f"{key}={settings.rollout} has no {', no '.join(missing)}", key=key)
+    if kind.own_weights:
+        return
+    shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 16}
+    model = LlamaForCausalLM(LlamaConfig(num_attention_heads=2, **shape)).eval()
+    generators = [torch.Generator().manual_seed(slot) for slot in range(2)]
+    bank = make_bank(model, replace(settings.lora, target_modules=("all-linear",)), generators)
+    with own_code(key, settings.rollout, kind.stream):
+        rollout = kind.make(model, bank, frozenset((0,)), replace(settings, names=("a", "b")))
+        rollout.push(1, bank.read(1))
+        groups = rollout.generate([[1, 2, 3], [4]], [1, 0], Sampling(4, n=2), seed=0)
+        rollout.close()
+        for slot, group in zip((1, 0), groups, strict=True):
+            for done in group:
+                if done.slot != slot or not 0 < len(done.token_ids) == len(done.logprobs) <= 4:
+                    raise ValueError(f"a wrong completion of slot {slot}: {done!r:.200}")
+            if len(group) != 2:
+                raise ValueError(f"{len(group)} completions of a prompt, and 2 were asked for")
+
+
 def check_settings(settings: EngineSettings) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer
     or a sampler that there is not, adapters of a rank that the sampler does not take, a base
@@ -239,6 +273,8 @@ def check_settings(settings: EngineSettings) -> None:
     learner, quantization = settings.learner, settings.quantization
     moments(learner.optimizer)  # in one step on a dummy
     settings.rollout_class.check(settings.lora.rank)
+    if settings.rollout not in ROLLOUTS:
+        _try_rollout(settings)
     own_weights = settings.rollout_class.own_weights
     needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}
     for key in (key for key, needed in needs_weights.items() if needed and not own_weights):

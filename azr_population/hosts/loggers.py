@@ -5,17 +5,21 @@ same results; they are logged once.
 """
 
 import json
+import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from azr_population.config.schema import LoggerConfig
+from azr_population.config.load import to_yaml
+from azr_population.config.schema import Config, LoggerConfig
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.printable import redact, shareable
-from azr_population.registry import Registry
+from azr_population.registry import Registry, own_code
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import number
 
@@ -156,11 +160,20 @@ class Loggers:
             self._note(_failure(name, error))
 
 
-def check_loggers(names: Sequence[str]) -> None:
-    """Raises `UserError` for an unknown logger, and when the package of one of ours is missing."""
-    for name in names:
-        LOGGERS.find(name)
-        if name in LOGGERS and find_spec(name) is None:
+def check_loggers(config: Config) -> None:
+    """Raises `UserError` for an unknown logger, when the package of one of ours is missing, and
+    when one of the user's own fails in a try: it is opened on an empty run directory that is
+    deleted again, is given the figures of a step, and is closed."""
+    for name in config.logger.names:
+        opened = LOGGERS.find(name)
+        if name not in LOGGERS:
+            with tempfile.TemporaryDirectory() as folder, own_code("logger.names", name, opened):
+                directory = RunDirectory(Path(folder) / "run")
+                directory.create(to_yaml(config), {})
+                logger = opened(config.logger, directory, 0)
+                logger.log(1, defaultdict(float, {"step_tokens": 1.0}))
+                logger.close()
+        elif find_spec(name) is None:
             raise UserError(
                 f"logger={name} needs the package {name}; install it with: pip install {name}"
             )

@@ -287,7 +287,7 @@ def _bare(work: SandboxWork) -> SandboxWork:
 
 def _end(report: Report) -> Reason:
     """The reason why the current call has no frame."""
-    if report.end == wire.END_TIMEOUT or report.code in (-signal.SIGXCPU, -signal.SIGPROF):
+    if report.end == wire.END_TIMEOUT:
         return Reason.TIMEOUT
     if report.end == wire.END_KILLED:
         return Reason.LOST

@@ -1,5 +1,7 @@
 """Mistakes in parts of one's own: one line with key, file and line, before anything is loaded."""
 
+import tempfile
+
 import pytest
 
 from azr_population.config.load import load_config
@@ -9,6 +11,8 @@ from azr_population.hosts.local.plan import resolve
 PARTS = """
 import torch
 from azr_population import Adapter, Factors, LoraSpec, operator
+from azr_population.engines.engine import Rollout
+from azr_population.engines.torch_rollout import TorchRollout
 
 def misspelt(proposal, attempts, buffer):
     return sum(attempt.solvd for attempt in attempts)
@@ -44,6 +48,50 @@ def no_child(parents, generator):
 def broken(parents, generator):
     return parents[0].factor
 
+class Log:
+    def __init__(self, settings, directory, step):
+        self.path = directory.path / "reward.csv"
+    def log(self, step, figures):
+        self.path.write_text(str(figures["teacher/reward"]))
+    def close(self):
+        pass
+
+class NoStep(Log):
+    def log(self, figures):
+        pass
+
+class Unclosed(Log):
+    close = property(lambda self: self.nowhere)
+
+def no_logger(settings, directory):
+    return None
+
+class Misnamed(Log):
+    def log(self, step, figures):
+        self.folder.write_text("")
+
+class Same(TorchRollout):
+    pass
+
+class Late(TorchRollout):
+    def stream(self, batch, sampling, seed):
+        for rows in super().stream(batch, sampling, seed):
+            yield [(row, group.nowhere) for row, group in rows]
+
+class Single(TorchRollout):
+    def stream(self, batch, sampling, seed):
+        for rows in super().stream(batch, sampling, seed):
+            yield [(row, group[:1]) for row, group in rows]
+
+class Swapped(TorchRollout):
+    def stream(self, batch, sampling, seed):
+        for rows in super().stream(batch, sampling, seed):
+            yield [(1 - row, group) for row, group in rows]
+
+class Unmade(Rollout):
+    def stream(self, batch, sampling, seed):
+        return iter(())
+
 class Optimizer(torch.optim.SGD):
     def step(self, closure=None):
         self.nowhere += 1
@@ -63,23 +111,33 @@ def parts(tmp_path, monkeypatch):
         ("population.student_reward", ["nothing", "nan", "text", "late"]),
         ("evolution.fitness", ["nothing", "nan", "text", "of_rewards"]),
         ("engine.optimizer", ["Optimizer", "nothing"]),
+        ("logger.names", ["NoStep", "Unclosed", "no_logger", "Misnamed"]),
+        ("engine.rollout", ["Late", "Single", "Swapped", "Unmade", "nothing"]),
         ("evolution.operators", ["rank_1", "doubles", "no_layers", "no_child", "broken"]),
     ],
 )
 def test_a_mistake_is_told_at_the_start(parts, key, names):
     for name in names:
-        typed = (
-            f"{key}.own_parts.{name}=1"
-            if key == "evolution.operators"
-            else f"{key}=own_parts.{name}"
-        )
+        value = {
+            "evolution.operators": f".own_parts.{name}=1",
+            "logger.names": f"=[own_parts.{name}]",
+        }
+        typed = key + value.get(key, f"=own_parts.{name}")
         with pytest.raises(UserError) as refused:
             resolve(load_config(["population=2t2s", typed]))
         line = str(refused.value)
         assert name in line and "\n" not in line
         assert key in line or key in str(refused.value.key) or "evolution" in line
-        if name in ("misspelt", "late", "of_rewards", "broken", "Optimizer"):
+        located = ("misspelt", "late", "of_rewards", "broken", "Optimizer", "Misnamed", "Late")
+        if name in located:
             assert "own_parts.py, line " in line
+
+
+def test_a_sound_logger_and_a_sound_sampler_leave_nothing_behind(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    resolve(load_config(["logger.names=[own_parts.Log]", "engine.rollout=own_parts.Same"]))
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".pyc"] == before
 
 
 @pytest.mark.parametrize(

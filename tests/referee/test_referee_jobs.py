@@ -126,7 +126,6 @@ def test_frames_that_are_not_ours_make_no_outcome(data):
     ("end", "code", "reason"),
     [
         (wire.END_TIMEOUT, -9, Reason.TIMEOUT),
-        (wire.END_SIGNAL, -24, Reason.TIMEOUT),
         (wire.END_SIGNAL, -31, Reason.FORBIDDEN),
         (wire.END_SIGNAL, -11, Reason.CRASHED),
         (wire.END_DONE, 0, Reason.CRASHED),

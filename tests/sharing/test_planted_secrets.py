@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import shutil
 import socket
 import sys
 
@@ -19,6 +20,7 @@ from azr_population.hosts.local import run as local_run
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
+TEXTS = (".md", ".json", ".jsonl", ".yaml", ".toml", ".py")
 LAYER = "model.layers.0.self_attn.q_proj"
 
 
@@ -58,17 +60,37 @@ def clean(text):
     return not seen(text) and not names
 
 
+def test_a_comparison_has_none_of_them(planted, tmp_path, capsys):
+    arms = []
+    for arm in ("one", "two"):
+        for seed in (1, 2):
+            run = shutil.copytree(planted, tmp_path / f"{arm}_{seed}")
+            config = yaml.safe_load((run / "config.yaml").read_text()) | {"seed": seed}
+            (run / "config.yaml").write_text(yaml.safe_dump(config))
+            lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            for number, line in enumerate(lines):
+                line["eval/greedy_mean"] = (number + seed + 3 * (arm == "two")) / 99
+            (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            arms.append(f"{arm}={run}")
+    assert main(["compare", *arms, "--out", str(tmp_path / "arms.html")]) == 0
+    page, (out, err) = (tmp_path / "arms.html").read_text(), capsys.readouterr()
+    assert not seen(page + out + err)
+    for name in ("somebody", "gpu17", "/home/"):
+        assert name not in page
+
+
 def test_no_page_card_export_or_logger_has_them(planted, tmp_path, monkeypatch):
     assert clean(write_report(planted).read_text())
     for command, *more in (
         ("push", "teacher_0"),
         ("push", "teacher_0", "teacher_1"),
         ("export", "--to", "jsonl"),
+        ("export", "--to", "verifiers"),
     ):
         out = tmp_path / "_".join((command, *more)).replace("/", "_")
         arguments = [command, str(planted), *more, "--out", str(out)]
         assert main(arguments) == 0, arguments
-        files = [path for path in out.rglob("*") if path.suffix in (".md", ".json", ".yaml")]
+        files = [path for path in out.rglob("*") if path.suffix in TEXTS]
         assert files and all(clean(path.read_text()) for path in files)
     told = {}
     monkeypatch.setattr(loggers._Tracker, "_open", lambda self, _: told.update(self._options))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
+from urllib.parse import urlsplit
 
 import ray
 from torch import Tensor
@@ -29,6 +31,8 @@ from azr_population.engines.workers.placement import start_workers, watched
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
+
+_ANSWER_SECONDS = 10.0
 
 
 class RayEngine(Engine):
@@ -150,12 +154,20 @@ class RayEngine(Engine):
             return results
 
 
+def _check_answers(address: str) -> None:
+    """Raises OSError within seconds if nothing listens at `host:port`; Ray tries for minutes."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    if place.port:  # "auto" and "local" have none
+        socket.create_connection((place.hostname or "", place.port), _ANSWER_SECONDS).close()
+
+
 @contextmanager
 def ray_engine(settings: EngineSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
     """An engine of so many workers, which end with the block; so does a Ray that was started here.
     Raises UserError: there is no such cluster, or it has no room."""
     address = os.environ.get("RAY_ADDRESS")
     try:
+        _check_answers(address or "")
         ray.init(
             address=address,
             include_dashboard=None if address else False,

@@ -33,7 +33,7 @@ def resolve(config: Config) -> RunPlan:
     """The plan of a run, checked as far as it can be without its base; imports what dotted names
     name. Raises UserError: naming the key, the value and what would be accepted."""
     plan = resolve_stored(config)
-    check_loggers(config.logger.names)
+    check_loggers(config)
     name = config.task.domain
     if "." in name:  # ours have tests
         try_domain(name, plan.domain, plan.format, bool(config.eval.every))

@@ -32,8 +32,7 @@ _ENCODINGS = (
 _DESCRIPTORS = 64  # all of a zygote's descriptors are below
 _HAS_JOB = b"!"
 _CPUCLOCK_SCHED = 2  # the kernel's clock number for the processor time of a process
-# Signals that a confined program can cause: a fault, a forbidden call, no processor time left. Any
-# other signal was sent from outside.
+# Signals that a confined program can cause; any other was sent from outside.
 _FAULTS = (
     signal.SIGSEGV,
     signal.SIGBUS,
@@ -43,7 +42,6 @@ _FAULTS = (
     signal.SIGABRT,
     signal.SIGSYS,
 )
-_CLOCKS = (signal.SIGPROF, signal.SIGXCPU)  # fmt: skip
 
 
 def main() -> None:
@@ -181,7 +179,7 @@ class Zygote:
         stop_clocks: layers.Install,
     ) -> None:
         self.sock = sock
-        self.cpu_seconds = options["cpu_seconds"]
+        self.cpu = int(options["cpu_seconds"] * 1e9)
         self.part = int(options["part_seconds"] * 1e9)
         self.region_bytes = options["region_bytes"]
         self.runner = runner
@@ -224,28 +222,15 @@ class Zygote:
             _receive_into(self.sock, child.region.inbox[: job.length])
         with suppress(BrokenPipeError):  # it was killed from outside
             os.write(child.start, job.length.to_bytes(4, "little"))
-        began = monotonic_ns()
         word, end = self._wait(child, job)
-        seconds = (monotonic_ns() - began) / 1e9
         stays = job.resident and word == b"+"
         code = 0 if stays else child.end()
         if not (job.resident and word):
-            end = self._end(code, end, seconds)
+            end = _end(code, end)
         frames = child.region.frames()
         self.sock.sendall(wire.REPORT.pack(end, code, len(frames)) + bytes(frames))
         frames.release()
         return stays
-
-    def _end(self, code: int, end: int, seconds: float) -> int:
-        """How a child ended, from its exit code, the result of `_wait` and the time it took."""
-        if code >= 0:
-            return wire.END_SIGNAL if code else wire.END_DONE
-        if -code == signal.SIGKILL and end != wire.END_DONE:
-            return end
-        in_time = not self.cpu_seconds or seconds < 0.9 * self.cpu_seconds
-        if -code in _FAULTS or (-code in _CLOCKS and not in_time):
-            return wire.END_SIGNAL
-        return wire.END_KILLED
 
     def _wait(self, child: ForkedChild, job: JobHeader) -> tuple[bytes, int]:
         """Waits for a child's last message or the end of its time; returns (message, END_*).
@@ -255,26 +240,29 @@ class Zygote:
         does not take it, the socket may still hold a part, which the next child would read as its
         own: so this zygote ends, and the trainer sends the job to another. The child reports the
         current call; a new call gets its full time from the moment it is seen. A lying child gains
-        at most the time of all calls together. The same holds for timed parts, in processor time.
+        at most the time of all calls together. The same holds for timed parts, in processor time; a
+        fresh child also has a limit of processor time in all.
         """
         if not job.resident and child.word(job.microseconds * 1000) != _HAS_JOB:
             child.end()  # one that was stopped early would outlive this process
             os._exit(1)
-        now = monotonic_ns()
+        now, spent = monotonic_ns(), child.processor_time()
         per_call = job.call_microseconds * 1000
         call, call_end, end = 0, now + per_call, now + job.microseconds * 1000
-        limit = min(end, call_end, now + (self.part or per_call))
-        while now < limit:
+        while True:
+            limit = min(end, call_end)
+            if self.cpu and not job.resident:
+                limit = min(limit, now + self.cpu - (child.processor_time() - spent))
+            if self.part:
+                limit = min(limit, now + self._part_left(child))
+            if now >= limit:
+                return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
             word = child.word(limit - now)
             if word is not None:
                 return word, wire.END_DONE
             now = monotonic_ns()
             if child.region.in_flight() > call:
                 call, call_end = child.region.in_flight(), now + per_call
-            limit = min(end, call_end)
-            if self.part:
-                limit = min(limit, now + self._part_left(child))
-        return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
 
     def _part_left(self, child: ForkedChild) -> int:
         """Nanoseconds left for the current part; a whole part's time if none is timed."""
@@ -321,9 +309,6 @@ class Zygote:
         os.closerange(2, _DESCRIPTORS)
         layers.limit_child(job.microseconds // 1_000_000 + 2)
         self.stop_clocks()
-        if self.cpu_seconds:
-            # The signal ends the child; the deadline also applies if a program ignores the signal.
-            signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
         self.fresh_filter()
         self.runner.run(wire.unpack(body), region, resident=False)
 
@@ -339,6 +324,15 @@ class Zygote:
             works = wire.unpack(region.inbox[:length])
             self.runner.run(works, region, resident=True)
             os.write(1, b"-" if self.runner.exhausted else b"+")
+
+
+def _end(code: int, end: int) -> int:
+    """How a child ended, from its exit code and the result of `_wait`."""
+    if code >= 0:
+        return wire.END_SIGNAL if code else wire.END_DONE
+    if -code == signal.SIGKILL and end != wire.END_DONE:
+        return end
+    return wire.END_SIGNAL if -code in _FAULTS else wire.END_KILLED
 
 
 def _receive_into(sock: socket.socket, room: memoryview) -> None:

@@ -1,5 +1,6 @@
 """Errors of workers as the driver raises them; Ray is installed and does not run."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -37,3 +38,21 @@ def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch):
     with pytest.raises(ValueError) as caught, placement.watched(NOBODY, "resume"):
         raise error
     assert caught.value is error
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_a_ray_that_is_not_there_is_told_at_once(monkeypatch, scheme):
+    pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+    from azr_population.engines.workers import ray_engine
+
+    monkeypatch.setattr(ray_engine.ray, "init", lambda **_: pytest.fail("Ray tries for minutes"))
+    with socket.socket() as free:  # bound, and nobody listens
+        free.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{free.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with (
+            pytest.raises(UserError, match=f"RAY_ADDRESS={address} .*refused") as caught,
+            ray_engine.ray_engine(None, 1, "run"),
+        ):
+            pass
+    assert "\n" not in str(caught.value)

@@ -77,7 +77,7 @@ def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
     for name in LOGGERS:
         with refuses(f"pip install {name}"):
-            check_loggers([name])
+            check_loggers(load_config([f"logger={name}"]))
 
 
 def test_a_resumed_run_may_change_its_logger(tmp_path):
