@@ -303,8 +303,9 @@ class TaskConfig(Section):
     types: list[str] | None = None
     """Types of task of the domain (`code`: code_o, code_i, code_f). Not given: all."""
     reject: list[str] | None = None
-    """Rules that make a task invalid (`code`: boolean, constant, identity, which refuse guessable
-    answers). Not given: all."""
+    """Rules that make a task invalid. `code`: boolean, constant, identity, which refuse guessable
+    answers and apply if nothing is given, and no_chain, which refuses all programs but those that
+    the nano base was made for."""
     max_program_chars: int = Field(default=600, ge=1)
     max_output_chars: int = Field(default=200, ge=1)
     example_tasks: int = Field(default=0, ge=0)

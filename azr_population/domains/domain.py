@@ -71,6 +71,8 @@ class Domain(ABC):
     """What `base.prompt_format` may be."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Rules that refuse a task, by the names that `task.reject` takes."""
+    usual_rules: ClassVar[tuple[str, ...] | None] = None
+    """Those that apply where `task.reject` is not given; None: all."""
     measures: ClassVar[tuple[Metric, ...]] = ()
     """What `measure` gives, the size of a task first."""
     space: ClassVar[Space | None] = None
@@ -152,6 +154,11 @@ class Domain(ABC):
                 key="task.types",
             )
         return chosen
+
+    def reject(self, rules: TaskConfig) -> list[str]:
+        """The rules that apply."""
+        usual = self.rules if self.usual_rules is None else self.usual_rules
+        return list(usual) if rules.reject is None else rules.reject
 
     def check(self, rules: TaskConfig) -> None:
         """Raises UserError for a rule that is not the domain's."""

@@ -10,17 +10,19 @@ weights. Without a warm-up so small a model writes no proposal that parses.
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
-from corpus import WARM_UP_MIX, Mix, demonstrations, draw_groups
+from documents import Kind, draw_group, falling, prompts_and_completions
 from smollm2 import fetch_gguf, read_gguf
 from train import Demonstrations, save_base, train
 
 from azr_population.domains.code.formats import FORMATS, WARMUP_LOG
+from azr_population.domains.code.task_types import TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base
@@ -29,6 +31,13 @@ from azr_population.errors import UserError
 SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
 """A base proves itself on this text when loaded; see `base_model.check_sample`."""
 GROUPS = 250
+_O, _I, _F = TaskType
+_DEPTHS, _FEW = falling(0.6, 5), falling(0.4, 3)
+MIX = (
+    Kind("propose", _O, 54, _DEPTHS, 2), Kind("propose", _I, 54, _DEPTHS, 2),
+    Kind("propose", _F, 6, _FEW), Kind("solve", _O, 36, _DEPTHS, 5),
+    Kind("solve", _I, 16, _DEPTHS, 5), Kind("solve", _F, 12, _FEW),
+)  # fmt: skip
 _CARD = """# {source}, warmed up for self-play
 
 Supervised training, {steps} steps, on proposals and answers whose programs were executed first
@@ -38,12 +47,11 @@ Supervised training, {steps} steps, on proposals and answers whose programs were
 """
 
 
-def draw(format: Format, mix: Mix, seed: int, chunk: int) -> list[tuple[str, str]]:
+def draw(format: Format, mix: Sequence[Kind], seed: int, chunk: int) -> list[tuple[str, str]]:
     """A chunk of demonstrations; the same for the same numbers."""
     rng = Random(f"demonstrations {seed} {chunk}")
-    groups = draw_groups(rng, GROUPS, mix, strict=True)
-    rng.shuffle(groups)
-    return list(demonstrations(groups, format))
+    groups = (draw_group(rng, mix) for _ in range(GROUPS))
+    return [pair for group in groups for pair in prompts_and_completions(*group, format)]
 
 
 def warm_up(
@@ -55,7 +63,7 @@ def warm_up(
     rows: int = 8,
     longest: int = 384,
     seed: int = 1,
-    mix: Mix = WARM_UP_MIX,
+    mix: Sequence[Kind] = MIX,
 ) -> None:
     """Trains `model` (float32) and writes it (bfloat16) as a Hugging Face folder to `out`."""
     torch.manual_seed(seed)
@@ -93,7 +101,7 @@ def main() -> None:
     warm_up(model, tokenizer, out, format, steps, seed=arguments.seed)
     card = _CARD.format(source=source, steps=steps, log=WARMUP_LOG, format=format)
     (out / "README.md").write_text(card, encoding="utf-8")
-    print(f"{out}; measure it with: python tools/bases/accept.py {out}")
+    print(f"{out}; measure it with: python tools/bases/gate.py look {out}")
 
 
 if __name__ == "__main__":

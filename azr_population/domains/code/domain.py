@@ -8,9 +8,9 @@ from pydantic import BaseModel, ValidationError, model_validator
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
+from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.code.formats import FORMATS, MARKS
-from azr_population.domains.code.generator.eval_tasks import draw_eval_tasks, strata
-from azr_population.domains.code.rules import REFUSALS, refuse, task_or_reason
+from azr_population.domains.code.rules import REFUSALS, USUAL, refuse, task_or_reason
 from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite
 from azr_population.domains.code.task_types import TaskType, reference_answer, shown
 from azr_population.domains.domain import Domain, Verdict
@@ -48,6 +48,7 @@ class Code(Domain):
     }
     formats = FORMATS
     rules = tuple(REFUSALS)
+    usual_rules = USUAL
     measures = complexity.MEASURES
     space = complexity.SPACE
     marks = MARKS

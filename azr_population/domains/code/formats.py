@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from azr_population.domains.code import chains
 from azr_population.domains.code.task_types import (
     ParsedProposal,
     Task,
@@ -158,12 +159,13 @@ class NanoFormat(Format):
 
         propose   <PO> or <PI>   program<in>args
                   <PF>           program<in>args, six times <in>args
-        solve     <SO>program<in>args<out>               value
-                  <SI>program<out>value<in>              args
+        solve     <SO>program<in>args<out>               trace, value
+                  <SI>program<out>value<in>              trace, args
                   <SF><in>args<out>value ... <code>      program
 
     Left of the gap is the prompt, right of it the completion, which an end-of-sequence token ends.
-    `references` are not shown: the context is too short.
+    A trace has a line for each statement, with its variable and value; only the last line of an
+    answer counts. `references` are not shown: the context is too short.
     """
 
     chat: ClassVar[bool] = False
@@ -175,7 +177,7 @@ class NanoFormat(Format):
     }
     PAIR = f"{IN}{{input}}{OUT}{{output}}"
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
-        _O: (160, 48), _I: (160, 48), _F: (224, 128),
+        _O: (144, 160), _I: (144, 160), _F: (192, 128),
     }  # fmt: skip
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
@@ -190,21 +192,27 @@ class NanoFormat(Format):
         return ParsedProposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
 
     def parse_answer(self, type: str, text: str) -> str | None:
-        """The answer as it stands, or None when it is empty or holds a mark."""
+        """The program as it stands, or the last line; None when it is empty or holds a mark."""
         if marked(text) or not text.strip():
             return None
-        return text if type == _F else text.strip()
+        return text if type == _F else text.strip().rsplit("\n", 1)[-1]
 
     def gold_answer(self, task: Task) -> str | None:
-        """The output of code_o; the base has seen values as `repr` writes them and in no other way.
-        Many inputs may give an output, and many programs."""
-        return task.outputs[0] if task.type == _O else None
+        """The trace and the output of code_o: that the base finds the value by another trace is
+        rare. Many inputs may give an output, and many programs."""
+        return self.write_answer(task) if task.type == _O else None
 
     def write_proposal(self, task: Task) -> str:
         return IN.join((task.program, *task.inputs))
 
     def write_answer(self, task: Task) -> str:
-        return reference_answer(task)
+        """See `Format`; with a trace where the program is a chain."""
+        traced = None
+        if task.type == _O:
+            traced = chains.trace(task.program, task.inputs[0])
+        elif task.type == _I:
+            traced = chains.trace_back(task.program, task.outputs[0])
+        return traced or reference_answer(task)
 
 
 def marked(text: str) -> bool:

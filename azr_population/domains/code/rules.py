@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable
 
 from azr_population.config.schema import TaskConfig
+from azr_population.domains.code import chains
 from azr_population.domains.code.source import (
     NOT_FINITE,
     arguments,
@@ -43,13 +44,22 @@ def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     )
 
 
+def _no_chain(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
+    """Not of the world of `chains.py`, where only the number of statements makes a task hard."""
+    digits = map(chains.read_digits, proposal.inputs)
+    return chains.read(proposal.program) is None or None in digits
+
+
 REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
     "boolean": _boolean,
     "constant": _constant,
     "identity": _identity,
+    "no_chain": _no_chain,
 }
-"""The rules that refuse guessable answers, by name. They examine source text and the literals that
-the referee saw, and run nothing."""
+"""The rules by name. They examine source text and the literals that the referee saw, and run
+nothing."""
+USUAL = ("boolean", "constant", "identity")
+"""Those that refuse guessable answers."""
 
 
 def refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:
@@ -69,7 +79,7 @@ def task_or_reason(
     """The task of a proposal with these outputs, or the name of the rule that refuses it."""
     if any(len(output) > rules.max_output_chars for output in outputs):
         return "output_too_long"
-    for name in REFUSALS if rules.reject is None else rules.reject:
+    for name in USUAL if rules.reject is None else rules.reject:
         if REFUSALS[name](proposal, outputs):
             return name
     return Task(**vars(proposal), outputs=outputs)

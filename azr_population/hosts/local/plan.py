@@ -49,7 +49,7 @@ def resolve_stored(config: Config) -> RunPlan:
     domain.check(tasks)
     decided = {
         "types": domain.wanted(tasks.types),
-        "reject": list(domain.rules) if tasks.reject is None else tasks.reject,
+        "reject": domain.reject(tasks),
     }
     threads = {"threads": config.engine.threads or torch.get_num_threads()}
     whole = config.model_copy(

@@ -3,8 +3,8 @@
 Training is a student's in a run: `--samples` attempts per task, AZR's rewards (1, -0.5, -1), the
 baseline `--baseline` (a run's `student_advantage`), AdamW. One thing differs: tasks do not come
 from teachers, so that all arms have the same ones and something to learn. On the nano base they
-come from its grammar, a fifth from the core and the rest from the long tail; on another base from
-an AZR seed file, a quarter of it held out.
+are programs of one to ten statements; on another base they come from an AZR seed file, a quarter of
+it held out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from random import Random
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig, TaskConfig
+from azr_population.domains.code.chain_tasks import draw_eval_tasks, draw_tasks
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat, NanoFormat
-from azr_population.domains.code.generator.eval_tasks import CORE, draw_eval_tasks, draw_task
-from azr_population.domains.code.generator.tail import BANDS, TailGrammar
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
@@ -34,8 +33,8 @@ from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, LoraSpec
 
 O = TaskType.CODE_O  # noqa: E741
-CORE_SHARE = 0.2
-"""Share of the training tasks, as in the acceptance of a base; the rest is its long tail."""
+DEPTHS = 10
+"""Statements of the longest program to train on."""
 RIGHT_EACH = 4
 """Attempts per right answer: a step by right answers has one answer for so many attempts of a step
 by rewards, because about that share of attempts is right and teaches something."""
@@ -179,9 +178,6 @@ class MemberTrainer:
 
 
 def _training_tasks(count: int, seed: int) -> list[Task]:
-    """code_o tasks of the grammar, without held-out programs."""
+    """code_o tasks of all depths, without held-out programs."""
     rng = Random(f"retention {seed}")
-    grammar = TailGrammar(rng)
-    shares = (CORE_SHARE, *[(1 - CORE_SHARE) / len(BANDS)] * len(BANDS))
-    drawn = rng.choices((CORE, *BANDS), shares, k=count)
-    return [draw_task(grammar, O, stratum, rng.randrange(60), 60) for stratum in drawn]
+    return [draw_tasks(rng, O, rng.randint(1, DEPTHS))[0] for _ in range(count)]

@@ -45,7 +45,7 @@ def test_nano_prompts_are_marks():
         f"<SI>{PROGRAM}<out>[0, 0]<in>",
         "<SF><in>[0], 0<out>[0, 0]<in>[1], 1<out>[1, 1]<in>[2], 2<out>[2, 2]<code>",
     ]
-    assert form.parse_answer(O, " [1, 2]") == "[1, 2]"
+    assert form.parse_answer(O, " [1, 2]") == form.parse_answer(O, "k=3\n[1, 2]") == "[1, 2]"
     assert form.parse_answer(I, "1<out>2") is form.parse_answer(O, " ") is None
 
 

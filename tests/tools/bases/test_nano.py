@@ -1,22 +1,19 @@
+"""The embedded base: its tokenizer, its making, and the weights that ship."""
+
+import json
+from random import Random
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nano import (
-    CHARACTERS,
-    Phase,
-    Shape,
-    build,
-    build_tokenizer,
-    new_model,
-    save_tokenizer,
-    vocabulary,
-)
+from nano import CHARACTERS, EASY, MIX, build_tokenizer, draw_document, pretrain
 from transformers import AutoModelForCausalLM
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.domains.code import chains
+from azr_population.domains.code.chain_tasks import draw_tasks
 from azr_population.domains.code.formats import NanoFormat
-from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.base_model import load_base, load_tokenizer
 
 TOKENIZER = build_tokenizer()
@@ -28,57 +25,69 @@ def test_printable_ascii_survives(text):
     assert TOKENIZER.decode(TOKENIZER(text).input_ids) == text
 
 
-def test_pieces_numbers_and_marks_are_single_tokens():
-    text = "<SO>def f(n):\n    return n + 12<in>-345<out>7<eos>"
-    words = TOKENIZER.convert_ids_to_tokens(TOKENIZER(text).input_ids)
-    assert words == [
-        "<SO>", "def f(", "n", "):\n    ", "return ", "n", " + ", "12", "<in>", "-", "3", "4", "5",
-        "<out>", "7", "<eos>",
-    ]  # fmt: skip
-
-
-def test_size_and_ids():
-    assert 255 <= len(TOKENIZER) <= 400
-    assert TOKENIZER.get_vocab() == vocabulary()
-    assert (TOKENIZER.pad_token_id, TOKENIZER.eos_token_id) == (0, 1)
-
-
-def test_other_characters_are_unknown():
+def test_a_list_is_a_token_for_each_digit_and_bracket():
+    rng = Random(2)
+    program = chains.source(chains.draw_chain(rng, 9))
+    trace = chains.trace(program, "[1, 2, 3, 4]")
+    for text in (program, trace):
+        assert TOKENIZER.decode(TOKENIZER(text).input_ids) == text
+    assert len(TOKENIZER("[1, 2, 3, 4]").input_ids) == 6
+    assert len(TOKENIZER("<SO><in><out><eos>").input_ids) == 4
     assert TOKENIZER("é").input_ids == [TOKENIZER.unk_token_id]
 
 
-@pytest.mark.parametrize("text", ["<SO>a<in>[1, 20]<out>[]", "''.join(sorted(s))"])
-def test_a_saved_tokenizer_is_read_again(tmp_path, text):
-    save_tokenizer(tmp_path)
-    new_model(Shape(hidden=16, layers=1, heads=2, mlp=16), seed=0).config.save_pretrained(tmp_path)
-    loaded = load_tokenizer(tmp_path)
-    assert loaded(text).input_ids == TOKENIZER(text).input_ids
-    # EvalScores are words, not special tokens: engines that skip special tokens keep them.
-    assert loaded.decode(loaded(text + "<eos>").input_ids, skip_special_tokens=True) == text
+def test_the_longest_proposals_and_answers_fit_the_format_s_limits():
+    rng, format = Random(4), NanoFormat()
+    for type in ("code_o", "code_i"):
+        for task in (draw_tasks(rng, type, chains.MAX_STATEMENTS)[0] for _ in range(50)):
+            for phase, text in (
+                ("propose", format.write_proposal(task)),
+                ("solve", format.write_answer(task)),
+            ):
+                assert len(TOKENIZER(text).input_ids) < format.max_new_tokens(type, phase)
 
 
-def test_the_shipped_folder_loads_is_small_and_can_add():
+def test_the_tokenizer_that_ships_is_this_one():
+    shipped = load_tokenizer(nano_base_path())
+    assert shipped.get_vocab() == TOKENIZER.get_vocab()
+    assert (shipped.pad_token_id, shipped.eos_token_id) == (0, 1)
+
+
+def test_the_shipped_folder_loads_is_small_and_can_follow_three_statements():
     folder = nano_base_path()
-    assert sum(path.stat().st_size for path in folder.iterdir()) <= 6 * 1024**2
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 3 * 1024**2
     tokenizer = load_tokenizer(folder)
     model = AutoModelForCausalLM.from_pretrained(folder)
-    assert model.config.model_type == "qwen2"
-    assert model.config.eos_token_id == tokenizer.eos_token_id == 1
-    assert 1_000_000 <= model.num_parameters() <= 2_900_000
-    task = Task(TaskType.CODE_O, "def f(a):\n    return a[::-1]", ("[1, 2, 3]",), ("[3, 2, 1]",))
-    inputs = tokenizer(NanoFormat().solve_prompt(task), return_tensors="pt")
-    with torch.inference_mode():
-        ids = model.generate(**inputs, do_sample=False, max_new_tokens=20)[0]
-    answer = tokenizer.decode(ids[inputs.input_ids.shape[1] :], skip_special_tokens=True)
-    assert answer == "[3, 2, 1]"
+    assert model.config.model_type == "qwen2" and model.num_parameters() <= 1_500_000
+    format, rng = NanoFormat(), Random(5)
+    for task in (draw_tasks(rng, "code_o", 3, held_out=True)[0] for _ in range(5)):
+        inputs = tokenizer(format.solve_prompt(task), return_tensors="pt")
+        with torch.inference_mode():
+            ids = model.generate(**inputs, do_sample=False, max_new_tokens=60)[0]
+        answer = tokenizer.decode(ids[inputs.input_ids.shape[1] :], skip_special_tokens=True)
+        assert answer == format.write_answer(task)
 
 
+@pytest.mark.parametrize("mix", [EASY, MIX])
+def test_an_answer_sees_its_own_tokens_and_the_prompt_carries_no_loss(mix):
+    rng = Random(6)
+    for _ in range(40):
+        columns = draw_document(rng, TOKENIZER, mix)
+        last = max(answer for _, _, _, answer, _ in columns)
+        for number in range(1, last + 1):
+            ids = [id for id, _, _, answer, _ in columns if answer in (0, number)]
+            text = TOKENIZER.decode(ids)
+            learned = [id for id, _, _, answer, weight in columns if answer == number and weight]
+            assert text.endswith("<eos>") and TOKENIZER.decode(learned).endswith("<eos>")
+            assert text.startswith(("<P", "<S")) and not TOKENIZER.decode(learned).startswith("<")
+            places = [place for _, place, _, answer, _ in columns if answer in (0, number)]
+            assert places == list(range(len(ids)))
+
+
+@pytest.mark.slow
 def test_a_build_learns_and_is_a_base(tmp_path):
-    pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
-    shape = Shape(hidden=32, layers=1, heads=2, mlp=32)
-    phases = (Phase(12, 3e-3, strict=False), Phase(2, 1e-3, tail=True))
-    facts = build(tmp_path / "base", shape=shape, phases=phases)
-    losses = [row["loss"] for row in facts["phases"][0]["log"] if "loss" in row]
-    assert losses[0] > 5 and losses[-1] < losses[0] - 0.3  # ln 270 = 5.6
-    model, tokenizer = load_base(tmp_path / "base", "float32", "cpu")
-    assert model.num_parameters() < 50_000 and len(tokenizer) == len(TOKENIZER)
+    curve = pretrain(tmp_path / "base", 60, tokens=120_000, rows=4, compile=False)
+    assert curve[0]["loss"] > curve[-1]["loss"] + 0.2
+    _, tokenizer = load_base(tmp_path / "base", "float32", "cpu")
+    assert len(tokenizer) == len(TOKENIZER)
+    assert json.loads((tmp_path / "base" / "build.json").read_text())["rows"] == 4

@@ -4,25 +4,24 @@ import json
 from functools import partial
 
 import pytest
-from corpus import WARM_UP_MIX
 from refusals import refuses
 from tiny_chat_base import make_model, make_tokenizer
 from train import Demonstrations
-from warm_up import draw, warm_up
+from warm_up import MIX, draw, warm_up
 
 from azr_population.domains.code.formats import ShortFormat, base_format
 from azr_population.engines.base_model import load_base
 
 
 def first_batch(tokenizer, longest):
-    drawn = partial(draw, ShortFormat(), WARM_UP_MIX, 1)
+    drawn = partial(draw, ShortFormat(), MIX, 1)
     rows = iter(Demonstrations(drawn, tokenizer, True, 4, longest))
     return [next(rows) for _ in range(4)]
 
 
 def test_rows_are_a_run_s_prompts_and_completions(tokenizer):
     format = ShortFormat()
-    pairs = dict(draw(format, WARM_UP_MIX, 1, 0))
+    pairs = dict(draw(format, MIX, 1, 0))
     for row in first_batch(tokenizer, 2000):
         learned = [token for token in row["labels"] if token != -100]
         text = tokenizer.decode(row["input_ids"])

@@ -20,8 +20,7 @@ from absolute_zero_reasoner.data_construction.prompts import (
     get_code_problem_generator_prompt,
     get_code_problem_predictor_prompt,
 )
-from corpus import WARM_UP_MIX
-from warm_up import warm_up
+from warm_up import MIX, warm_up
 
 from azr_population.domains.code.formats import FORMATS, ChatFormat
 from azr_population.domains.code.task_types import TaskType
@@ -90,7 +89,7 @@ def main(base, out, steps):
     from azr_population.engines.base_model import load_base
 
     FORMATS.register("azr", "AZR's own prompts")(AzrFormat)
-    mix = {kind: weights for kind, weights in WARM_UP_MIX.items() if kind[1] != TaskType.CODE_F}
+    mix = [kind for kind in MIX if kind.type != TaskType.CODE_F]
     model, tokenizer = load_base(base, "float32", "cpu")
     tokenizer.chat_template = TEMPLATE
     Path(out).mkdir(parents=True, exist_ok=True)

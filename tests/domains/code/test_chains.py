@@ -1,9 +1,9 @@
 from random import Random
 
 import pytest
-from chains import world
-from chains.tokenizer import build_tokenizer
-from chains.world import OPERATIONS, Statement
+
+from azr_population.domains.code import chains
+from azr_population.domains.code.chains import OPERATIONS, Statement
 
 
 def value(program: str, input: str) -> str:
@@ -17,32 +17,33 @@ def value(program: str, input: str) -> str:
 def test_an_operation_is_its_python_and_can_be_undone(name, x):
     operation = OPERATIONS[name]
     y = operation.apply(x)
-    assert value(world.source([Statement("k", name)]), str(x)) == repr(y)
+    assert value(chains.source([Statement("k", name)]), str(x)) == repr(y)
     assert operation.undo(y) == x
     assert len(y) == len(x) and all(0 <= digit <= 9 for digit in y)
 
 
 def test_programs_are_read_back_traces_end_in_the_value_and_lead_back_to_the_input():
     rng = Random(1)
-    for depth in range(1, world.MAX_STATEMENTS + 1):
-        chain = world.draw_chain(rng, depth)
-        program = world.source(chain)
-        assert world.read(program) == chain
+    for depth in range(1, chains.MAX_STATEMENTS + 1):
+        chain = chains.draw_chain(rng, depth)
+        program = chains.source(chain)
+        assert chains.read(program) == chain
         assert len(program) <= 600
-        for x, y in world.draw_pairs(rng, chain, 3) or []:
+        for x, y in chains.draw_pairs(rng, chain, 3) or []:
             assert value(program, x) == y
-            lines = world.trace(program, x).split("\n")
+            lines = chains.trace(program, x).split("\n")
             assert len(lines) == depth + 1 and lines[-1] == y
-            back = world.trace_back(program, y).split("\n")
+            back = chains.trace_back(program, y).split("\n")
             assert len(back) == depth and back[-1] == x
 
 
 def test_the_trace_of_a_program():
     program = "def f(x):\n    k = x[::-1]\n    m = [9 - d for d in k]\n    return m"
-    assert world.trace(program, "[1, 2, 3]") == "k=[3, 2, 1]\nm=[6, 7, 8]\n[6, 7, 8]"
-    assert world.trace_back(program, "[6, 7, 8]") == "k=[3, 2, 1]\n[1, 2, 3]"
-    with pytest.raises(ValueError, match="not a chain"):
-        world.trace(program, "[1, 2]")
+    assert chains.trace(program, "[1, 2, 3]") == "k=[3, 2, 1]\nm=[6, 7, 8]\n[6, 7, 8]"
+    assert chains.trace_back(program, "[6, 7, 8]") == "k=[3, 2, 1]\n[1, 2, 3]"
+    assert (
+        chains.trace(program, "[1, 2]") is chains.trace_back("def f(x): ...", "[1, 2, 3]") is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,19 +61,9 @@ def test_the_trace_of_a_program():
     ],
 )
 def test_other_programs_are_not_chains(program):
-    assert world.read(program) is None
+    assert chains.read(program) is None
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "[1, 2, 3, 4, 5, 6]", "[1, 2, 10]", "[1,2,3]", "x"])
 def test_other_inputs_are_not_of_the_world(text):
-    assert world.read_digits(text) is None
-
-
-def test_a_list_is_a_token_for_each_digit_and_bracket():
-    tokenizer = build_tokenizer()
-    rng = Random(2)
-    program = world.source(world.draw_chain(rng, 9))
-    trace = world.trace(program, "[1, 2, 3, 4]")
-    for text in (program, trace):
-        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-    assert len(tokenizer("[1, 2, 3, 4]")["input_ids"]) == 6
+    assert chains.read_digits(text) is None

@@ -1,7 +1,7 @@
-"""Is a base of the world fit for self-play?
+"""Is a base fit for self-play?
 
-    python tools/bases/chains/gate.py look FOLDER
-    python tools/bases/chains/gate.py train FOLDER right|learn|frozen|single [CONFIG=VALUE ...]
+    python tools/bases/gate.py look FOLDER
+    python tools/bases/gate.py train FOLDER right|learn|frozen|single [CONFIG=VALUE ...]
 
 `look`: operations by length, the base's own proposals and how it solves them, held-out tasks by
 depth. `train`: a student learns right answers to tasks of mixed depths, or a run is played.
@@ -9,19 +9,20 @@ depth. `train`: a student learns right answers to tasks of mixed depths, or a ru
 
 import argparse
 import json
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from azr_population.config.load import load_config
 from azr_population.config.schema import TaskConfig
+from azr_population.domains.code import chains
+from azr_population.domains.code.chain_tasks import EVAL_DEPTHS, draw_tasks
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.formats import base_format
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
@@ -33,10 +34,7 @@ from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.referee import Referee
-from azr_population.registry import trust
 from azr_population.weights.adapter import LoraSpec
-from chains import world
-from chains.domain import DEPTHS, ChainFormat, Chains, draw_tasks
 
 EVAL_SEED = 9292
 
@@ -69,36 +67,37 @@ def look(folder: str, per_operation: int, per_depth: int, depths: int, proposals
     settings = EngineSettings(folder, ("base",), LoraSpec(1, 1.0, ("all-linear",)))
     engine = text_engine(settings, [torch.Generator().manual_seed(0)], False)
     with Referee() as referee:
-        context = StepContext(engine, referee, Chains(), ChainFormat())
+        format = Code().format(base_format(folder, engine.tokenizer))
+        context = StepContext(engine, referee, Code(), format)
         operations = by_operation(context, per_operation)
         print("operations below .99:", {k: v for k, v in operations.items() if v[0] < 0.99})
-        tasks = held_out(TaskType.CODE_O, per_depth, depths)
-        greedy = solved(context, tasks, 0, 0.0, 1)
-        print("held out, greedy, by depth:", shares([depth(t) for t in tasks], greedy))
         for type in TaskType:
-            print(type, json.dumps(proposed(context, type, proposals)))
+            tasks = held_out(type, per_depth, depths)
+            greedy = solved(context, tasks, 0, 0.0, 1)
+            print(type, "held out, greedy, by depth:", shares([depth(t) for t in tasks], greedy))
+            print(type, json.dumps(proposed(context, type, proposals)), flush=True)
 
 
 def by_operation(context: StepContext, count: int) -> dict[Any, tuple[float, int]]:
     """Greedy shares of programs of one statement, by operation and length."""
     rng = Random("operations")
     tasks, keys = list[Task](), list[str]()
-    for name in world.OPERATIONS:
-        for length in range(world.MIN_LENGTH, world.MAX_LENGTH + 1):
+    for name in chains.OPERATIONS:
+        for length in range(chains.MIN_LENGTH, chains.MAX_LENGTH + 1):
             while keys.count(f"{name} {length}") < count:
                 x = [rng.randrange(10) for _ in range(length)]
-                chain = [world.Statement(rng.choice(world.LETTERS), name)]
-                value = str(world.run(chain, x)[-1])
+                chain = [chains.Statement(rng.choice(chains.LETTERS), name)]
+                value = str(chains.run(chain, x)[-1])
                 if value != str(x):
-                    tasks.append(Task("code_o", world.source(chain), (str(x),), (value,)))
+                    tasks.append(Task("code_o", chains.source(chain), (str(x),), (value,)))
                     keys.append(f"{name} {length}")
     return shares(keys, solved(context, tasks, 0, 0.0, 1))
 
 
-def held_out(type: str, per_depth: int, depths: int = DEPTHS) -> list[Task]:
+def held_out(type: str, per_depth: int, depths: int = EVAL_DEPTHS) -> list[Task]:
     rng = Random(f"held out {EVAL_SEED} {type}")
     return [
-        draw_tasks(rng, type, 1 + number // per_depth, 1, held_out=True)[0]
+        draw_tasks(rng, type, 1 + number // per_depth, held_out=True)[0]
         for number in range(depths * per_depth)
     ]
 
@@ -112,7 +111,8 @@ def proposed(context: StepContext, type: str, count: int) -> dict[str, Any]:
     )
     parsed = [read_proposal(format, type, completion) for (completion,) in written]
     some = [p for p in parsed if p]
-    judged = iter(context.domain.judge(some, context.referee, TaskConfig()))
+    rules = TaskConfig(reject=["identity", "no_chain"])
+    judged = iter(context.domain.judge(some, context.referee, rules))
     verdicts = [next(judged) if p else "unparsed" for p in parsed]
     lines = [completion.text.count(" = ") for (completion,) in written]
     tasks = [verdict for verdict in verdicts if isinstance(verdict, Task)]
@@ -130,14 +130,11 @@ def proposed(context: StepContext, type: str, count: int) -> dict[str, Any]:
 def train(args: argparse.Namespace) -> None:
     """Prints a line every ten steps, and the student's greedy shares by depth every `every`."""
     arm, depths = args.arm, args.depths
-    domain = "chains.domain.Chains"
-    trust(domain)
     config = load_config(
         [
             f"population={'single' if arm == 'single' else '1t1s'}",
             "base=nano",
             f"base.path={args.folder}",
-            f"task.domain={domain}",
             "task=code_o",
             "eval.every=0",
             f"seed={args.seed}",
@@ -180,7 +177,7 @@ def learn_right_answers(game: SelfPlay, rng: Random, slot: int, depths: int) -> 
     """One update of a member on right answers to a batch of tasks of all depths."""
     budget = game.config.population
     tasks = [
-        draw_tasks(rng, TaskType.CODE_O, rng.randint(1, depths), 1)[0]
+        draw_tasks(rng, TaskType.CODE_O, rng.randint(1, depths))[0]
         for _ in range(budget.batch_size)
     ]
     rows = right_answers(game.context.engine, game.context.format, tasks, slot)
@@ -195,7 +192,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", metavar="CONFIG=VALUE")
     parser.add_argument("--per-operation", type=int, default=100)
     parser.add_argument("--per-depth", type=int, default=100)
-    parser.add_argument("--depths", type=int, default=DEPTHS)
+    parser.add_argument("--depths", type=int, default=EVAL_DEPTHS)
     parser.add_argument("--proposals", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--every", type=int, default=50)

@@ -146,31 +146,28 @@ def run(chain: Chain, x: Digits) -> list[Digits]:
     return values
 
 
-def trace(program: str, input: str) -> str:
-    """The answer of code_o: a line for each variable, and the value. Raises ValueError: the program
-    is not a chain, or the input is not one of its inputs."""
-    chain, x = _known(program, input)
+def trace(program: str, input: str) -> str | None:
+    """The answer of code_o: a line for each variable, and the value; None where the program is not
+    a chain, or the input is none of its inputs."""
+    chain, x = read(program), read_digits(input)
+    if chain is None or x is None:
+        return None
     values = run(chain, x)
     lines = [f"{s.variable}={value}" for s, value in zip(chain, values, strict=True)]
     return "\n".join([*lines, str(values[-1])])
 
 
-def trace_back(program: str, output: str) -> str:
-    """The answer of code_i: a line for each variable but the last, backwards, and the input. Raises
-    ValueError as `trace`."""
-    chain, value = _known(program, output)
+def trace_back(program: str, output: str) -> str | None:
+    """The answer of code_i: a line for each variable but the last, backwards, and the input; None
+    as of `trace`."""
+    chain, value = read(program), read_digits(output)
+    if chain is None or value is None:
+        return None
     lines = []
     for n in range(len(chain) - 1, -1, -1):
         value = OPERATIONS[chain[n].operation].undo(value)
         lines.append(f"{chain[n - 1].variable}={value}" if n else str(value))
     return "\n".join(lines)
-
-
-def _known(program: str, value: str) -> tuple[list[Statement], Digits]:
-    chain, digits = read(program), read_digits(value)
-    if chain is None or digits is None:
-        raise ValueError(f"not a chain with its digits: {program!r}, {value!r}")
-    return chain, digits
 
 
 def draw_chain(rng: Random, depth: int) -> list[Statement]:
