@@ -4,8 +4,8 @@
     azr-population train task.domain=equations.Equations base.prompt_format=equations \
         run.dir=../runs/equations
 
-The teacher writes an expression in n and a value of n; the referee computes what it gives. The
-student sees the expression and the result, and any n with that result is right. Only the referee
+The teacher writes a function of a list and such a list; the referee computes what it gives. The
+student sees the function and the result, and any list with that result is right. Only the referee
 runs what a model wrote. It plays on the base that ships: prompts begin a program that the base
 completes.
 """
@@ -24,27 +24,28 @@ from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Program, Question, Referee
 from azr_population.registry import Registry
 
-HEAD = "def f(n):\n    return n"
-EASY = tuple(map(str, range(-2, 3)))
-"""Values of n that anybody tries first: an equation that one of them solves is refused."""
+HEAD = "def f(x):\n    m = x"
+EASY = tuple(str([digit] * 3) for digit in range(10))
+"""Lists that anybody tries first: an equation that one of them solves is refused."""
 
 
 class EquationPrompts(Format):
-    """` * 3 + 2<in>5` completes the prompt to an equation that 5 solves."""
+    """`[::-1]\\n    return m<in>[1, 2]` completes the prompt to an equation that [1, 2] solves."""
 
     chat: ClassVar[bool] = False
     PROPOSE: ClassVar[Mapping[str, str]] = {"equation": f"<PI>{HEAD}"}
     SOLVE: ClassVar[Mapping[str, str]] = {"equation": "<SI>{program}<out>{output}<in>"}
-    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {"equation": (24, 16)}
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {"equation": (144, 160)}
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         expression, *solutions = text.split("<in>")
-        if len(solutions) != 1 or not expression.strip() or "\n" in expression:
+        if len(solutions) != 1 or not expression.strip():
             return None
         return ParsedProposal(type, HEAD + expression, (solutions[0].strip(),))
 
     def parse_answer(self, type: str, text: str) -> str | None:
-        return text.strip() or None
+        """The last line counts: the base writes the values of the variables first."""
+        return text.strip().rsplit("\n", 1)[-1] or None
 
     def write_proposal(self, task: Task) -> str:
         return f"{task.program.removeprefix(HEAD)}<in>{task.inputs[0]}"
@@ -54,9 +55,9 @@ class EquationPrompts(Format):
 
 
 class Equations(Domain):
-    """Equations in n, such as n * 3 + 2 == 17."""
+    """Equations in x, such as x[::-1] == [2, 1]."""
 
-    types: ClassVar[Mapping[str, str]] = {"equation": "find n"}
+    types: ClassVar[Mapping[str, str]] = {"equation": "find x"}
     formats = Registry("base.prompt_format")
     rules = ("easy",)
     measures = (Metric("digits", "Digits", "per task", "digits", section="complexity"),)
@@ -98,13 +99,14 @@ class Equations(Domain):
         return {"digits": sum(char.isdigit() for char in program)}
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        """The right side is computed here: these expressions are ours."""
-        random, tasks = Random(seed), dict[str, Task]()
+        """The right side is computed here: these programs are ours."""
+        random, tasks = Random(seed), dict[Task, None]()
         while len(tasks) < per_type:
-            factor, summand, n = random.randint(2, 5), random.randint(1, 9), random.randint(3, 9)
-            program, value = f"{HEAD} * {factor} + {summand}", n * factor + summand
-            tasks[program] = Task("equation", program, (str(n),), (str(value),))
-        return list(tasks.values())
+            x = [random.randrange(10) for _ in range(4)]
+            turns = {"[::-1]": x[::-1], "[1:] + x[:1]": x[1:] + x[:1]}
+            text, value = random.choice(list(turns.items()))
+            tasks[Task("equation", f"{HEAD}{text}\n    return m", (str(x),), (str(value),))] = None
+        return list(tasks)
 
 
 Equations.formats.register("equations", "programs that the base completes")(EquationPrompts)

@@ -301,11 +301,12 @@ class TaskConfig(Section):
     domain: str = "code"
     """The kind of tasks: `code`, or a class of yours: `module.Class`."""
     types: list[str] | None = None
-    """Types of task of the domain (`code`: code_o, code_i, code_f). Not given: all."""
+    """Types of task of the domain (`code`: code_o, code_i, code_f). Not given: what the base's
+    prompts are for (nano: code_o), else all."""
     reject: list[str] | None = None
-    """Rules that make a task invalid. `code`: boolean, constant, identity, which refuse guessable
-    answers and apply if nothing is given, and no_chain, which refuses all programs but those that
-    the nano base was made for."""
+    """Rules that make a task invalid. `code`: boolean, constant, identity refuse guessable answers,
+    no_chain all programs but those that the nano base was made for. Not given: nano's prompts have
+    identity and no_chain, others all but no_chain."""
     max_program_chars: int = Field(default=600, ge=1)
     max_output_chars: int = Field(default=200, ge=1)
     example_tasks: int = Field(default=0, ge=0)

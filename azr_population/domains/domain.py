@@ -155,10 +155,18 @@ class Domain(ABC):
             )
         return chosen
 
-    def reject(self, rules: TaskConfig) -> list[str]:
-        """The rules that apply."""
+    def decided(self, rules: TaskConfig, format: Format) -> TaskConfig:
+        """With types and rules in place of what is not given: those of the base's prompts, else the
+        domain's. Raises UserError: they are not the domain's."""
+        self.check(rules)
         usual = self.rules if self.usual_rules is None else self.usual_rules
-        return list(usual) if rules.reject is None else rules.reject
+        reject = usual if format.REJECT is None else format.REJECT
+        return rules.model_copy(
+            update={
+                "types": self.wanted(format.TYPES if rules.types is None else rules.types),
+                "reject": list(reject) if rules.reject is None else rules.reject,
+            }
+        )
 
     def check(self, rules: TaskConfig) -> None:
         """Raises UserError for a rule that is not the domain's."""

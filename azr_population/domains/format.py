@@ -30,6 +30,10 @@ class Format(ABC):
 
     chat: ClassVar[bool]
     """Whether a prompt is the user's turn of the base's chat template."""
+    TYPES: ClassVar[Sequence[str] | None] = None
+    """What its bases were made for: applies where `task.types` is not given; None: all."""
+    REJECT: ClassVar[Sequence[str] | None] = None
+    """The same for `task.reject`; None: the domain's usual rules."""
     PROPOSE: ClassVar[Mapping[str, str]]
     SOLVE: ClassVar[Mapping[str, str]]
     """May have `{program}`, `{input}`, `{output}` (the first ones), `{pairs}` and `{message}`."""

@@ -69,13 +69,14 @@ def test_members_differ_and_a_fresh_one_is_the_base(run, capsys):
 
 def test_a_task_of_ones_own_is_graded(run, capsys, tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("def f(a):\n    return a[0]\n")
-    solve = ["--solve", program, "--input", "[7, 8]", "--temperature", 0]
+    source = "def f(x):\n    k = x[::-1]\n    return k"
+    program.write_text(source + "\n")
+    solve = ["--solve", program, "--input", "[7, 8, 9]", "--temperature", 0]
     (row,) = records(capsys, run, "teacher_0", *solve)
-    assert row["prompt"] == "<SO>def f(a):\n    return a[0]<in>[7, 8]<out>"
-    assert (row["verdict"], row["completion"]) == ("solved", "7")
+    assert row["prompt"] == f"<SO>{source}<in>[7, 8, 9]<out>"
+    assert (row["verdict"], row["completion"]) == ("solved", "k=[9, 8, 7]\n[9, 8, 7]")
     (row,) = records(capsys, run, "student_0", *solve, "--max-tokens", 9)
-    assert (row["verdict"], row["right"]) == ("failed", "7") and row["tokens"] <= 9
+    assert (row["verdict"], row["right"]) == ("failed", "[9, 8, 7]") and row["tokens"] <= 9
     text = played(capsys, run, "teacher_0", *solve, "--type", "code_i")
     assert "<SI>" in text and "solves code_i" in text
 

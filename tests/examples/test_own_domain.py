@@ -30,7 +30,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     tasks = [json.loads(line) for line in (run / "tasks.jsonl").read_text().splitlines()]
     assert tasks, "the base completes such programs"
     for task in tasks:
-        assert task["type"] == "equation" and task["program"].startswith("def f(n):\n    return n")
+        assert task["type"] == "equation" and task["program"].startswith("def f(x):\n    m = x")
         assert task["digits"] == sum(char.isdigit() for char in task["program"])
         assert ("solved" in task["reasons"]) == any(task["solved"])
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -38,7 +38,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     assert "teacher/ast_nodes" not in steps[0]
     assert steps[0]["teacher/digits"] > 0 and steps[0]["eval/greedy/equation"] > 0
     page = (run / "report.html").read_text()
-    assert "find n" in page and '"Digits"' in page
+    assert "find x" in page and '"Digits"' in page
     assert "digits" in page and "AST nodes" not in page.split("<main")[-1].split("<script")[0]
     capsys.readouterr()
     assert main(["show", str(run), "--valid", "--type", "equation", "--limit", "1"]) == 0
@@ -67,13 +67,17 @@ def test_the_referee_judges_equations_and_answers(referee, monkeypatch):
     trust(["equations.Equations"])
     find_domain.cache_clear()
     domain = find_domain("equations.Equations")
-    texts = (" * 3 + 2<in>5", " % 7<in>30", " // 0<in>3", " * 3<in>open('x')", " * (<in>3", "<in>4")
+    end = "\n    return m"
+    texts = (
+        *(f"[::-1]{end}<in>[5, 6]", f"[:3]{end}<in>[2, 2, 2]", f" // 0{end}<in>3"),
+        *(f" * 3{end}<in>open('x')", f" * ({end}<in>3", "<in>4"),
+    )
     asked = [domain.format("equations").parse_proposal("equation", text) for text in texts]
     assert asked[-1] is None
     first, *refused = domain.judge(asked[:-1], referee, TaskConfig())
-    assert first.outputs == ("17",)
+    assert first.outputs == ("[6, 5]",)
     assert refused == ["easy", "error", "error", "syntax_error"]
-    answers = ("5", " 5 ", "6", "n", "__import__('os')")
+    answers = ("[5, 6]", " [5,6] ", "[6]", "n", "__import__('os')")
     ((*verdicts,),) = domain.grade([(first, answers)], referee)
     assert [verdict.solved for verdict in verdicts] == [True, True, False, False, False]
     tasks = domain.eval_tasks(8, 3, ["equation"])

@@ -169,6 +169,10 @@ class NanoFormat(Format):
     """
 
     chat: ClassVar[bool] = False
+    TYPES = (str(_O),)
+    """The base writes all, but solves code_i up to four statements only."""
+    REJECT = ("identity", "no_chain")
+    """Only the number of statements makes a task hard: a teacher finds no other way."""
     PROPOSE: ClassVar[Mapping[str, str]] = PROPOSE
     SOLVE: ClassVar[Mapping[str, str]] = {
         _O: f"<SO>{{program}}{IN}{{input}}{OUT}",

@@ -45,20 +45,16 @@ def resolve_stored(config: Config) -> RunPlan:
     """The same for members that are measured after their run: engine, prompts and tasks are
     checked. Raises UserError: as `resolve`."""
     check_engine(config.engine.name, config.engine.workers)
-    domain, tasks = find_domain(config.task.domain), config.task
-    domain.check(tasks)
-    decided = {
-        "types": domain.wanted(tasks.types),
-        "reject": domain.reject(tasks),
-    }
+    domain = find_domain(config.task.domain)
+    format = domain.format(config.base.prompt_format)
     threads = {"threads": config.engine.threads or torch.get_num_threads()}
     whole = config.model_copy(
         update={
-            "task": tasks.model_copy(update=decided),
+            "task": domain.decided(config.task, format),
             "engine": config.engine.model_copy(update=threads),
         }
     )
-    plan = RunPlan(whole, domain, domain.format(config.base.prompt_format), _engine(whole))
+    plan = RunPlan(whole, domain, format, _engine(whole))
     check_settings(plan.engine)
     return plan
 

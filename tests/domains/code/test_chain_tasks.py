@@ -15,9 +15,10 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.domain import is_held_out
 from azr_population.domains.task import ParsedProposal, Task
+from azr_population.hosts.local.plan import resolve
 
 PROGRAM = "def f(x):\n    m = x[::-1]\n    return m"
-NANO = load_config([]).task
+NANO = resolve(load_config([])).config.task
 
 
 def test_the_nano_base_is_asked_about_chains_alone_and_other_bases_about_any_program(referee):
