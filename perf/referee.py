@@ -27,7 +27,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -163,11 +162,8 @@ def main() -> None:
     tasks, left_out = read_tasks(arguments.seeds)
     tasks = tasks[: arguments.tasks]
     limits = RefereeSettings(workers=workers, timeout=DEADLINE)
-    referees = [Referee(limits), Referee(replace(limits, share=1))]
-    contenders = {
-        f"referee, {workers} workers, the default": with_referee(referees[0]),
-        "referee, no two tasks share a child": with_referee(referees[1]),
-    }
+    referee = Referee(limits)
+    contenders = {f"referee, {workers} workers": with_referee(referee)}
     if "AZR_HOME" in os.environ:
         sys.path.insert(0, os.environ["AZR_HOME"])
         from absolute_zero_reasoner.utils.code_utils import python_executor
@@ -195,8 +191,7 @@ def main() -> None:
     print(report(result))
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
-    for referee in referees:
-        referee.close()
+    referee.close()
 
 
 def versions() -> dict[str, str]:

@@ -98,7 +98,7 @@ def unfit(program: str) -> str:
 def run(calls: Iterable[str], cpu_seconds: float, part_seconds: float) -> Iterator[ProgramRun]:
     """What came of each call of a function of `sandboxed`, each in a child of its own, in order.
     One may take `cpu_seconds` of processor time, and `part_seconds` for each input."""
-    works = (SandboxWork("", (Call(SCRIPT, call),), isolated=True) for call in calls)
+    works = (SandboxWork("", (Call(SCRIPT, call),)) for call in calls)
     return (_read(outcome) for (outcome,) in _referee(cpu_seconds, part_seconds).outcomes(works))
 
 

@@ -324,8 +324,6 @@ class RefereeConfig(Section):
     """Wall-clock seconds for one execution, for what waits without computing."""
     cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
-    share: int = Field(default=16, ge=1, le=256)
-    """Tasks that may share a process if their programs are shareable; 1: none."""
     memory_mb: int = Field(default=256, ge=16, le=1 << 20)
     allow_unsandboxed: bool = False
 

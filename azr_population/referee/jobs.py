@@ -1,7 +1,8 @@
 """The schedule: which calls are left to run, which worker gets them, and what their outcomes are.
 
-The outcome of a call is by definition its outcome in a separate child under the full deadline.
-Batches only save work: a call that does not end normally in a batch is made again, alone.
+The outcome of a call is by definition its outcome in a separate child under the full deadline. That
+the calls of a work share one only saves time: a call that does not end normally there is made
+again, alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import signal
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from .limits import RefereeSettings
@@ -19,7 +19,6 @@ from .sandbox.wire import SandboxWork
 from .verdicts import Reason
 from .zygote_handle import Report
 
-_MAX_CALLS = 256  # in one job
 _LOSSES = 10  # of a worker, until a work counts as lost
 _KILLS = 30  # of a child, until a work counts as lost
 _CRASHES = 3  # until a crash counts: a single fault may be a signal from another process
@@ -89,14 +88,6 @@ class PendingWork:
     def done(self) -> bool:
         return None not in self.outcomes and not self.in_flight
 
-    @cached_property
-    def size(self) -> int:
-        """An upper bound of its bytes in a job."""
-        work = self.work
-        texts = (work.source, *work.imports)
-        calls = sum(len(call.arguments) for call in work.calls)
-        return 4 * (sum(map(len, texts)) + calls) + 64 * (len(texts) + len(work.calls) + 1)
-
     def next_calls(self, worker: object) -> list[int]:
         """The calls that this worker may make now: all, or one if they are made alone."""
         waiting = self.waiting
@@ -123,76 +114,60 @@ class PendingWork:
 
 
 class Job:
-    """One message to a worker: calls of one work, or of several that share a child."""
+    """One message to a worker: calls of one work, made in one child."""
 
-    def __init__(
-        self, parts: Sequence[tuple[PendingWork, Sequence[int]]], worker: object, resident: bool
-    ) -> None:
-        self.parts = parts
-        self.resident = resident
-        self.tasks = [task for task, _ in parts]
-        self.order = [(task, call) for task, calls in parts for call in calls]
-        self.single = len(self.order) == 1 and not resident
-        """Whether it is a single call in a separate child, so that its outcome is final."""
-        for task, calls in parts:
-            task.in_flight.update(calls)
-            task.home = task.home or worker
+    def __init__(self, task: PendingWork, calls: Sequence[int], worker: object = None) -> None:
+        self.task = task
+        self.calls = list(calls)
+        self.single = len(self.calls) == 1
+        """Whether it is a single call, so that its outcome is final."""
+        task.in_flight.update(calls)
+        task.home = task.home or worker
 
     def packed(self, settings: RefereeSettings) -> bytes:
         """The bytes to send."""
-        works = [
-            task.work._replace(calls=tuple(task.work.calls[number] for number in numbers))
-            for task, numbers in self.parts
-        ]
-        deadline = settings.timeout
+        work, deadline = self.task.work, settings.timeout
+        work = work._replace(calls=tuple(work.calls[number] for number in self.calls))
         if self.single:
-            return wire.pack([_bare(works[0])], deadline, deadline)
+            return wire.pack(_bare(work), deadline, deadline)
         in_batch = min(_BATCH_PART * deadline, settings.cpu_seconds or deadline)
-        return wire.pack(works, in_batch, deadline, self.resident)
+        return wire.pack(work, in_batch, deadline)
 
     def finish(self, report: Report | None) -> bool:
         """Stores what a child reported; calls without an outcome are made again. False if the
         worker is lost (None) or our code cannot have written the report."""
-        for task, call in self.order:
-            task.in_flight.discard(call)
-        first, call = self.order[0]
+        task, call = self.task, self.calls[0]
+        task.in_flight.difference_update(self.calls)
         if report is None:
-            first.losses += 1
-            if first.losses >= _LOSSES:
-                first.fill(CallOutcome(Reason.LOST))
+            task.losses += 1
+            if task.losses >= _LOSSES:
+                task.fill(CallOutcome(Reason.LOST))
             return False
-        if report.end == wire.END_KILLED and first.kills < _KILLS:
-            first.kills += 1
+        if report.end == wire.END_KILLED and task.kills < _KILLS:
+            task.kills += 1
             return True
-        frames = wire.frames(report.frames, len(self.order))
+        frames = wire.frames(report.frames, len(self.calls))
         if not self.single:
             return self._book(frames)
         if report.end == wire.END_SIGNAL:
-            first.crashes[call] += 1
-            if first.crashes[call] < _CRASHES:
+            task.crashes[call] += 1
+            if task.crashes[call] < _CRASHES:
                 return True
         if frames is None:
-            first.book(call, CallOutcome(Reason.TAMPERED))
+            task.book(call, CallOutcome(Reason.TAMPERED))
         elif frames:
-            first.book(call, CallOutcome.read(*frames[0]))
+            task.book(call, CallOutcome.read(*frames[0]))
         else:
-            first.book(call, CallOutcome(_end(report)))
+            task.book(call, CallOutcome(_end(report)))
         return frames is not None
 
     def _book(self, frames: list[tuple[int, str]] | None) -> bool:
         """Stores what is conclusive in a batch; the rest is made again alone."""
-        if frames is None:
-            for task in self.tasks:
-                task.alone = True
-            return False
-        for (task, call), (status, text) in zip(self.order, frames, strict=False):
-            if status in (wire.ALONE, wire.MEMORY):
-                task.alone = True
-            else:
-                task.book(call, CallOutcome.read(status, text))
-        if len(frames) < len(self.order):  # the child ended in this call; later ones did not begin
-            self.order[len(frames)][0].alone = True
-        return True
+        for call, (status, text) in zip(self.calls, frames or (), strict=False):
+            if status not in (wire.ALONE, wire.MEMORY):
+                self.task.book(call, CallOutcome.read(status, text))
+        self.task.alone |= bool(self.task.waiting)
+        return frames is not None
 
 
 class WorkSchedule:
@@ -201,11 +176,9 @@ class WorkSchedule:
     `answers` are the answers of finished plans by number: 0, 1, ...
     """
 
-    def __init__(self, settings: RefereeSettings, workers: int, two_workers: bool = False) -> None:
+    def __init__(self, two_workers: bool = False) -> None:
         self.answers: dict[int, Any] = {}
         self.started = 0
-        self._settings = settings
-        self._workers = workers
         self._two_workers = two_workers
         self._waiting: dict[PendingWork, None] = {}  # in the order in which they began to wait
 
@@ -219,8 +192,7 @@ class WorkSchedule:
 
     def add(self, task: PendingWork) -> None:
         """Queues a work that has calls to make; continues its plan if it is done."""
-        task.alone |= task.work.alone or self._settings.child_per_call
-        task.alone |= task.losses + task.kills > 1
+        task.alone |= task.work.alone or task.losses + task.kills > 1
         if task.waiting:
             self._waiting[task] = None
         else:
@@ -242,33 +214,14 @@ class WorkSchedule:
             self.add(task)
 
     def next(self, worker: object) -> Job | None:
-        """The next job for a worker. Works that may share a child are combined, but not so many
-        that other workers would be idle."""
-        most = min(self._settings.share, -(-len(self._waiting) // self._workers))
-        parts: list[tuple[PendingWork, list[int]]] = []
-        count = size = 0
+        """The next job for a worker."""
         for task in self._waiting:
-            isolated = self._isolated(task)
-            if (parts and isolated) or not (calls := task.next_calls(worker)):
-                continue
-            count, size = count + len(calls), size + task.size
-            if parts and (count > _MAX_CALLS or size > wire.INBOX_BYTES):
-                break
-            parts.append((task, calls))
-            if isolated or len(parts) >= most:
-                break
-        if not parts:
-            return None
-        job = Job(parts, worker, resident=not self._isolated(parts[0][0]))
-        for task in job.tasks:
-            if not task.waiting:
-                del self._waiting[task]
-        return job
-
-    def _isolated(self, task: PendingWork) -> bool:
-        """Whether it shares no child with others."""
-        too_large = task.size > wire.INBOX_BYTES
-        return task.alone or task.work.isolated or too_large or self._settings.share == 1
+            if calls := task.next_calls(worker):
+                job = Job(task, calls, worker)
+                if not task.waiting:
+                    del self._waiting[task]
+                return job
+        return None
 
 
 def _bare(work: SandboxWork) -> SandboxWork:

@@ -31,7 +31,6 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "part_seconds": (0, 3600),
     "memory_mb": (16, 1 << 20),
     "max_output_chars": (1, 1 << 20),
-    "share": (1, 256),
 }
 """Lower and upper bound of each field. A worker takes 20 MB; with 1 MB no child reaches its job."""
 
@@ -64,12 +63,6 @@ class RefereeSettings:
     required_modules: tuple[str, ...] = ()
     """Those of `modules` that must be installed; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
-    share: int = 16
-    """How many tasks share a child if their programs are shareable (`sandbox.sharing`), so that
-    none can see or change another. Executions of other programs have a child each, and answers that
-    are programs never share. 1: no sharing; several times slower."""
-    child_per_call: bool = False
-    """A separate child for every execution; several times slower again."""
     leave_out: tuple[str, ...] = ()
     """Layers to leave out, for tests of the others; without seccomp it needs
     `allow_unsandboxed`."""

@@ -54,7 +54,7 @@ def check(program: Program) -> Plan[Execution]:
         return execution
     gold = [Gold.read(text) for text in execution.outputs]
     calls = [Call(wire.LITERAL, text) for text in execution.inputs]
-    work = _work(program, calls, isolated=len(calls) > 1)  # as answers that are programs are
+    work = _work(program, calls)
     for alone in (False, True):
         (outcomes,) = yield [work._replace(alone=alone)]
         if _grade_function(outcomes, gold).solved:
@@ -145,7 +145,7 @@ def _literal_inputs(program: Program) -> Plan[tuple[str, ...] | Execution]:
         return program.inputs
     first = [Call(wire.ARGUMENTS, text) for text in expressions]
     second = [call._replace(again=True) for call in first]
-    work = _work(program, [*first, *second], isolated=True, stop_at_failure=True)
+    work = _work(program, [*first, *second], stop_at_failure=True)
     (outcomes,) = yield [work]
     firsts, seconds = outcomes[: len(first)], outcomes[len(first) :]
     for outcome in firsts:
@@ -217,8 +217,7 @@ def _graded_functions(
     # A separate child for each: a program may read everything in its process, so neither the
     # teacher's program nor another student's may ever have been there.
     works = {
-        source: _work(replace(program, source=source), calls, isolated=True)
-        for source in (*answers, *teacher)
+        source: _work(replace(program, source=source), calls) for source in (*answers, *teacher)
     }
     results = yield list(works.values())
     grades = {

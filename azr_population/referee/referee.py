@@ -22,7 +22,7 @@ from .verdicts import Execution, Grade, Judgement, Program, Question
 from .zygote_handle import Report, SandboxLayer, Worker, now
 
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
-_JOBS_AHEAD = 2  # per worker
+_JOBS_AHEAD = 4  # per worker
 _GRACE_SECONDS = 5.0  # beyond the deadlines, before a silent zygote counts as hung
 _STARTS = 10  # of a worker, one after the other
 
@@ -134,10 +134,10 @@ class Referee(AbstractContextManager["Referee"]):
             yield from self._answers(iter(plans))
 
     def _answers(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        schedule = WorkSchedule(self.settings, len(self._workers), self._two_workers)
+        schedule = WorkSchedule(self._two_workers)
         sent = 0
         window = _WINDOW_PER_WORKER * len(self._workers)
-        ahead = _JOBS_AHEAD * len(self._workers) * (self.settings.share + 1)
+        ahead = _JOBS_AHEAD * len(self._workers)
         exhausted = False
         try:
             while True:
@@ -164,7 +164,7 @@ class Referee(AbstractContextManager["Referee"]):
 
     def _give(self, schedule: WorkSchedule) -> None:
         """Gives each idle worker a job."""
-        # Single tasks go to the workers in turn: each has forked its next child meanwhile.
+        # Jobs go to the workers in turn: each has forked its next child meanwhile.
         self._workers = [*self._workers[1:], self._workers[0]]
         for worker in list(self._workers):
             if worker.job or not len(schedule):
@@ -195,8 +195,7 @@ class Referee(AbstractContextManager["Referee"]):
         assert job is not None  # it is busy
         if not job.finish(report):
             self._replace(worker)
-        for task in job.tasks:
-            schedule.add(task)
+        schedule.add(job.task)
 
 
 def confinement() -> list[SandboxLayer]:

@@ -26,7 +26,7 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
         "counted(1000, 10**7)",
         "time_part(0) or 5",
     )
-    works = [SandboxWork("", (Call(SCRIPT, call),), isolated=True) for call in calls]
+    works = [SandboxWork("", (Call(SCRIPT, call),)) for call in calls]
     settings = RefereeSettings(
         workers=1, timeout=600.0, cpu_seconds=1.5, part_seconds=0.8, prelude=PRELUDE
     )
@@ -40,7 +40,7 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
 
 
 def test_a_part_is_ended_long_before_the_whole():
-    work = SandboxWork("", (Call(SCRIPT, "counted(1, 10**12)"),), isolated=True)
+    work = SandboxWork("", (Call(SCRIPT, "counted(1, 10**12)"),))
     settings = RefereeSettings(
         workers=1, timeout=3600.0, cpu_seconds=360.0, part_seconds=0.2, prelude=PRELUDE
     )
@@ -56,7 +56,7 @@ def test_a_call_ends_at_its_own_processor_time():
     """Within a few milliseconds, also on a busy machine: it is measured by the kernel's exact
     clock. (An interval timer counts ticks, and is half as much off.)"""
     loop = "def f(n):\n    while n: n -= 1\n    return 7"
-    program = SandboxWork(loop, (Call(LITERAL, "-1"),), isolated=True)
+    program = SandboxWork(loop, (Call(LITERAL, "-1"),))
     for limit in (0.2, 0.8):
         with Referee(RefereeSettings(workers=1, timeout=600.0, cpu_seconds=limit)) as referee:
             referee.run([SandboxWork("def f(n): return n", (Call(LITERAL, "1"),), isolated=True)])

@@ -225,7 +225,7 @@ def test_questions_that_cannot_be_read(referee):
 def test_each_answer_has_a_time_of_its_own(prelude):
     program = f"{prelude}def f(x):\n    while x > 5: pass\n    return x + 1"
     answers = ("6", "7", "8", "3", "2", "3 ")
-    with Referee(RefereeSettings(workers=2, cpu_seconds=0.3, timeout=60.0, share=4)) as referee:
+    with Referee(RefereeSettings(workers=2, cpu_seconds=0.3, timeout=60.0)) as referee:
         (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
     reasons = [str(grade.reason) for grade in judgement.grades]
     assert reasons == ["timeout"] * 3 + ["solved", "wrong", "solved"]

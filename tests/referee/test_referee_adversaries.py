@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
 
-from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
+from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings, plans
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
-from azr_population.referee.sandbox.sharing import batchable
 from azr_population.referee.sandbox.wire import Call, SandboxWork
 
 WRONG = ("4", "[9]", "'q'", "-7", "(1, 2)", "None", "[8, 8]", "88")
@@ -58,10 +58,11 @@ def test_so_it_is_where_they_are_judged_later(referee, family):
         assert family == "chance" or not failed
 
 
-def test_no_clock_and_no_chance_is_left(referee):
+def test_no_clock_and_no_chance_is_left(referee, monkeypatch):
     programs = [Program(program, (text,)) for program, text, _ in CHANCE.values()]
-    with Referee(RefereeSettings(workers=1, child_per_call=True)) as other:
-        here, there = referee.check(programs), other.check(programs)
+    here = referee.check(programs)
+    monkeypatch.setattr(plans, "_work", partial(plans._work, alone=True))
+    there = referee.check(programs)
     differ = [
         name
         for name, a, b in zip(CHANCE, here, there, strict=True)
@@ -84,7 +85,7 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
         validation = SandboxWork(program, calls, stop_at_failure=True)
         attempt = SandboxWork(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
-            Job([(PendingWork(work), [call])], None, resident=False)
+            Job(PendingWork(work), [call])
             for work, call in ((validation, 0), (attempt, 1), (validation, 1))
         ]
         sent = [job.packed(RefereeSettings()) for job in jobs]
@@ -125,54 +126,11 @@ def test_what_a_finaliser_prints_is_in_nobody_s_output():
         assert [o.text.split() for (o,) in referee.run(works)] == [["mine"], ["own"]] * 4
 
 
-@pytest.mark.parametrize("share", [1, 16])
-def test_a_task_whose_own_answer_fails_is_void(share):
-    with Referee(RefereeSettings(workers=1, share=share)) as referee:
-        for question in [
-            Question("code_i", "def f(x): return x", ("3",), ("4",), ("3", "4")),
-            Question("code_f", "def f(x): return x", ("3",), ("4",), ("def f(x): return 4",)),
-        ]:
-            (grades,) = referee.grade([question])
-            assert {grade.reason for grade in grades} == {Reason.NONDETERMINISTIC}
-            assert not any(grade.solved for grade in grades)
-
-
-BATCHABLE = [
-    "def f(x):\n    try: return 1 / x\n    except ZeroDivisionError: return 0",
-    "def f(x):\n    try: return x[0]\n    except (KeyError, IndexError) as e: return str(e)",
-    "from typing import List, Dict\ndef f(x: List, y: 'Dict') -> Dict[str, List[int]]: return x",
-    "import typing as t\ndef f(x: t.Optional[t.List[int]]) -> list[t.Any]: return x",
-    "from typing import Callable\ndef f(x: Callable[[int], int] | None): return x",
-    "from typing import List\ndef f(x):\n    y: List[int] = []\n    return y",
-]
-NOT_BATCHABLE = [
-    "def f(x):\n    try: return x\n    except: return 0",
-    "def f(x):\n    try: return x\n    except Exception: return 0",
-    "def f(x):\n    try: return x\n    except BaseException as e: return 0",
-    "def f(x):\n    try: return x\n    except (ValueError, MemoryError): return 0",
-    "def f(x):\n    try: return x\n    except f.error: return 0",
-    "def f(x):\n    try: return x\n    finally: return 0",
-    "ValueError = Exception\ndef f(x):\n    try: return x\n    except ValueError: return 0",
-    "class KeyError(Exception): pass\ndef f(x):\n    try: return x\n    except KeyError: return 0",
-    "def f(x, OSError=Exception):\n    try: return x\n    except OSError: return 0",
-    "from typing import List\nL = List\ndef f(x): return x",
-    "from typing import List\nclass A(List): pass\ndef f(x): return x",
-    "from typing import List\ndef f(x): return [List]",
-    "from typing import List\ndef f(x: g(List)): return x",
-    "from typing import List\ndef f(x: [List for _ in '1']): return x",
-    "from typing import List\ndef f(x: d[List]): return x",
-    "from typing import List\nlist = {}\ndef f(x: list[List]): return x",
-    "from typing import List\ndef f(List):\n    def g(x: List[List]): return x",
-    "import typing\nt = typing\ndef f(x): return x",
-    "class A:\n    from typing import List\ndef f(x): return A.List",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("source", BATCHABLE)
-def test_the_same_in_a_batch_and_isolated(source):
-    assert batchable(source, "typing" in source)
-
-
-@pytest.mark.parametrize("source", NOT_BATCHABLE)
-def test_what_a_batch_could_change(source):
-    assert not batchable(source, "typing" in source)
+def test_a_task_whose_own_answer_fails_is_void(referee):
+    for question in [
+        Question("code_i", "def f(x): return x", ("3",), ("4",), ("3", "4")),
+        Question("code_f", "def f(x): return x", ("3",), ("4",), ("def f(x): return 4",)),
+    ]:
+        (grades,) = referee.grade([question])
+        assert {grade.reason for grade in grades} == {Reason.NONDETERMINISTIC}
+        assert not any(grade.solved for grade in grades)

@@ -26,8 +26,8 @@ def report(*statuses, end=wire.END_DONE, code=0):
     return Report(end, code, frames(*statuses))
 
 
-def waiting(*tasks, workers=1, **settings):
-    queue = WorkSchedule(RefereeSettings(**settings), workers)
+def waiting(*tasks, **settings):
+    queue = WorkSchedule(**settings)
     for each in tasks:
         queue.add(each)
     return queue
@@ -66,46 +66,31 @@ def test_a_failure_among_answers_settles_nothing_else():
 
 def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
     work = task(two_workers=True)
-    queue = waiting(work, workers=2)
+    queue = waiting(work)
     first = queue.next(HERE)
-    assert [call for _, call in first.order] == [0, 1]
+    assert first.calls == [0, 1]
     assert queue.next(HERE) is None
     second = queue.next(THERE)
-    assert [call for _, call in second.order] == [2, 3]
+    assert second.calls == [2, 3]
     assert queue.next(THERE) is None and len(queue) == 0
-    assert wire.unpack(first.packed(RefereeSettings())[wire.JOB.size :])[0].stop_at_failure
+    assert wire.unpack(first.packed(RefereeSettings())[wire.JOB.size :]).stop_at_failure
 
 
-def test_tasks_go_together_but_leave_something_for_others():
-    queue = waiting(*(task() for _ in range(12)), workers=2, share=16)
-    sizes = []
-    while (job := queue.next(HERE)) is not None:
-        sizes.append(len(job.tasks))
-        assert job.resident
-    assert sizes == [6, 3, 2, 1]
-    assert [len(waiting(*(task() for _ in range(12)), share=5).next(HERE).tasks)] == [5]
-
-
-def test_isolated_and_alone_share_with_nobody():
-    apart, alone = PendingWork(SandboxWork("", BOTH, isolated=True)), task(alone=True)
-    first, last = task(), task()
-    queue = waiting(first, apart, alone, last, share=16)
-    assert queue.next(HERE).tasks == [first, last]
+def test_a_job_has_the_calls_of_one_task_or_one_call_of_one_that_is_alone():
+    alone, other = task(alone=True), task()
+    queue = waiting(alone, other)
     jobs = [queue.next(HERE), queue.next(HERE)]
-    assert [(job.tasks, len(job.order), job.resident) for job in jobs] == [
-        ([apart], 4, False),
-        ([alone], 1, False),
-    ]
+    assert [(job.task, len(job.calls)) for job in jobs] == [(alone, 1), (other, 4)]
 
 
-def test_calls_without_a_result_in_a_shared_child_are_repeated_alone():
-    tasks = [task(CHECK) for _ in range(4)]
-    job = Job([(each, [0, 1]) for each in tasks], HERE, resident=True)
-    statuses = [wire.OK, wire.OK, wire.ALONE, wire.ALONE, wire.OK]
-    assert job.finish(report(*statuses, end=wire.END_TIMEOUT, code=-9))
-    assert [each.done for each in tasks] == [True, False, False, False]
-    assert [each.alone for each in tasks] == [False, True, True, False]
-    assert tasks[2].outcomes == [OK, None]
+def test_calls_without_a_result_in_a_batch_are_repeated_alone():
+    work = task(BOTH, stop=False)
+    job = Job(work, [0, 1, 2, 3])
+    assert job.finish(report(wire.OK, wire.ALONE, wire.OK, end=wire.END_TIMEOUT, code=-9))
+    assert work.alone and work.outcomes == [OK, None, OK, None]
+    ended = task(CHECK)
+    assert Job(ended, [0, 1]).finish(report(wire.OK, wire.OK))
+    assert ended.done and not ended.alone
 
 
 @pytest.mark.parametrize(
@@ -114,11 +99,9 @@ def test_calls_without_a_result_in_a_shared_child_are_repeated_alone():
 )
 def test_frames_that_are_not_ours_make_no_outcome(data):
     work = task(calls=CHECK)
-    job = Job([(work, [0, 1])], HERE, resident=True)
-    assert not job.finish(Report(wire.END_DONE, 0, data))
+    assert not Job(work, [0, 1]).finish(Report(wire.END_DONE, 0, data))
     assert work.alone and work.outcomes == [None, None] and not work.in_flight
-    single = Job([(work, [0])], HERE, resident=False)
-    assert not single.finish(Report(wire.END_DONE, 0, data))
+    assert not Job(work, [0]).finish(Report(wire.END_DONE, 0, data))
     assert work.outcomes[0].reason is Reason.TAMPERED
 
 
@@ -135,7 +118,7 @@ def test_why_a_call_made_alone_has_no_frame(end, code, reason):
     work = task(calls=CHECK[:1])
     for _ in range(3 if end == wire.END_SIGNAL else 1):  # a single fault may come from outside
         assert not work.done
-        assert Job([(work, [0])], HERE, resident=False).finish(report(end=end, code=code))
+        assert Job(work, [0]).finish(report(end=end, code=code))
     assert work.outcomes == [CallOutcome(reason)]
 
 
@@ -144,5 +127,5 @@ def test_a_call_that_ends_its_worker_again_and_again_is_lost(lost, times):
     work = task(calls=CHECK[:1])
     for _ in range(times):
         assert not work.done
-        assert Job([(work, [0])], HERE, resident=False).finish(lost) is (lost is not None)
+        assert Job(work, [0]).finish(lost) is (lost is not None)
     assert work.outcomes == [CallOutcome(Reason.LOST)]

@@ -8,7 +8,7 @@ from azr_population.referee.sandbox import seccomp
 from azr_population.referee.sandbox.seccomp import MACHINES, NUMBERS, number
 
 
-def decide(machine, call, arguments=(), arch=None, resident=False):
+def decide(machine, call, arguments=(), arch=None):
     """What the filter answers: a classic BPF interpreter for the instructions that it uses."""
     data = struct.pack(
         "=IIQ6Q",
@@ -17,7 +17,7 @@ def decide(machine, call, arguments=(), arch=None, resident=False):
         0,
         *(*arguments, 0, 0, 0, 0, 0, 0)[:6],
     )
-    lines = seccomp.program(machine, resident)
+    lines = seccomp.program(machine)
     at = accumulator = 0
     while True:
         code, if_true, if_false, constant = lines[at]
@@ -55,20 +55,6 @@ def test_executable_pages_are_refused(machine, name):
     assert decide(machine, call, (0, 4096, 1 | 2)) == seccomp.ALLOW
     for protection in (4, 5, 7, 1 << 32 | 4):
         assert decide(machine, call, (0, 4096, protection)) == seccomp.ERRNO_EPERM
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-def test_a_resident_child_reads_and_writes_on_its_two_descriptors_only(machine):
-    for name, own in (("read", 0), ("write", 1)):
-        call = number(name, machine)
-        for descriptor in (0, 1, 2, 3, 63, 0xFFFFFFFF):
-            allowed = seccomp.ALLOW if descriptor == own else seccomp.ERRNO_EPERM
-            assert decide(machine, call, (descriptor, 1, 1), resident=True) == allowed
-            assert decide(machine, call, (descriptor, 1, 1)) == seccomp.ERRNO_EPERM
-    for call in set(range(600)) - {number("read", machine), number("write", machine)}:
-        for arguments in ((0, 0, 3), (1, 4096, 4)):
-            strict = decide(machine, call, arguments)
-            assert decide(machine, call, arguments, resident=True) == strict
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -1,12 +1,14 @@
-"""Only plain programs share a child, and sharing changes no verdict."""
+"""Only the calls of plain programs share a child, and sharing changes no verdict."""
 
 # ruff: noqa: E501
+
+from functools import partial
 
 import pytest
 from hostile_naked import NAKED
 from hostile_walled import WALLED
 
-from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
+from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings, plans
 from azr_population.referee.sandbox.sharing import shareability
 
 PLAIN = [
@@ -14,14 +16,9 @@ PLAIN = [
     "def f(n, m=[]):\n    m.append(n)\n    return sorted(m, key=lambda v: -v)",
     "def g(x: int) -> int: return x\ndef f(x):\n    return [g(i) for i in range(x) if i % 2]",
     "def f(s):\n    d = {}\n    for c in s:\n        d[c] = d.get(c, 0) + 1\n    return max(d.items())",
-    "def f(s):\n    try:\n        return int(s)\n    except ValueError as e:\n        return str(e)",
     "def f(x):\n    def gen():\n        yield from range(x)\n    return list(gen())",
     "def f(x):\n    match x:\n        case [a, *b]: return a\n        case {'k': v}: return v\n        case _: return 0",
     "def f(x): return f'{x:>5}' + '%s' % x",
-    "import math\ndef f(x): return math.pi",
-    "import re\ndef f(x): return re.match(x, x)[0]",
-    "from collections import Counter, defaultdict as d\ndef f(x): return Counter(x)",
-    "from __future__ import annotations\ndef f(x: int): return 1",
     "class A:\n    'doc'\n    n = 1\n    def __init__(self, x): self.x, self.y = x, 2\n    def g(self): return self.y\ndef f(x): return A(x).g()",
     "class A(list): pass\nclass B(A):\n    @property\n    def p(self): return 1\n    @staticmethod\n    def s(): return 2\ndef f(x): return B().p",
     "def f(x):\n    f.n = 1\n    del f.n",
@@ -32,14 +29,12 @@ PLAIN = [
 ]  # fmt: skip
 
 NOT_PLAIN = [
+    "import math\ndef f(x): return math.pi",
+    "from __future__ import annotations\ndef f(x: int): return 1",
+    "def f(x):\n    from re import sub\n    return x",
+    "from math import *\ndef f(x): return pi",
     "_x = 1\ndef f(x): return _x",
     "def f(x): return x._name",
-    "import re\ndef f(x): return re.compile(x).pattern",
-    "import math\ndef f(x): math.e = 1",
-    "import math\ndef f(x): del math.e",
-    "import math\ndef f(x):\n    for math.e in x: pass",
-    "from collections import Counter\nclass A:\n    def __init__(self): self.x = 1\ndef f(x): return A().x",
-    "from math import *\ndef f(x): return pi",
     "def f(x): return __import__('os')",
     "def f(x): return x.__class__",
     "def f(x): return x._private.__dict__",
@@ -64,17 +59,11 @@ NOT_PLAIN = [
     "def f(x): return memoryview(b'a')",
     "class A:\n    def g(self): return super().g()\ndef f(x): return A().g()",
     "def f(frame): return frame.f_back",
-    "from typing import Callable\nCallable.register(int)\ndef f(x): return x",
-    "from typing import List\ndef f(x): List.__init__(int, 2)",
-    "from typing import List\nclass A:\n    List.__init__(int, 2)\ndef f(x): return x",
-    "from typing import List\nList.__origin__ = set\ndef f(x): return x",
     "class A:\n    def __getattribute__(self, n): return n\ndef f(x): return A().x",
     "class A:\n    def __eq__(self, o): return True\ndef f(x): return A() == x",
     "class A:\n    __slots__ = ('x',)\ndef f(x): return 1",
     "class A: x: int = 3\ndef f(x): return 1",
     "class A(metaclass=type): pass\ndef f(x): return 1",
-    "import __main__\ndef f(x): return 1",
-    "from re import __all__\ndef f(x): return 1",
     "def f(x): return f.__name__",
     "def __init__(x): return x\nf = f.__init__",
     "compile = 1\ndef f(x): return compile",
@@ -108,7 +97,7 @@ def verdict(judgement):
     return execution.reason, execution.outputs, [grade.reason for grade in judgement.grades]
 
 
-def test_sharing_changes_no_verdict():
+def test_sharing_changes_no_verdict(monkeypatch):
     """Hostile programs between honest ones."""
     hostile = [s for _, s in {**NAKED, **WALLED}.values() if not any(word in s for word in SLOW)]
     sources = [*PLAIN, *(f"def f(x): return [x] * {n}" for n in range(20))]
@@ -117,14 +106,12 @@ def test_sharing_changes_no_verdict():
     assert len(sources) > 250
     answers = ("3", "4", "'a'", "f(1)")
     questions = [Question("code_i", source, ("3",), answers=answers) for source in sources]
-    judged = []
-    for share in (1, 16):
-        settings = RefereeSettings(
-            workers=2, timeout=30.0, cpu_seconds=0.5, memory_mb=128, share=share
-        )
-        with Referee(settings) as referee:
-            judged.append(referee.judge(questions))
-    for source, alone, together in zip(sources, *judged, strict=True):
+    settings = RefereeSettings(workers=2, timeout=30.0, cpu_seconds=0.5, memory_mb=128)
+    with Referee(settings) as referee:
+        shared = referee.judge(questions)
+        monkeypatch.setattr(plans, "_work", partial(plans._work, alone=True))
+        single = referee.judge(questions)
+    for source, alone, together in zip(sources, single, shared, strict=True):
         if Reason.TIMEOUT not in (alone.execution.reason, together.execution.reason):
             assert verdict(alone) == verdict(together), source
 
@@ -137,7 +124,7 @@ def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
     sources[40] = "def f(x): return 'é' * 9000"
     sources[41] = "def f(x): return 'é' * 9000 if x else 1"
     with Referee(
-        RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64, share=16)
+        RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64)
     ) as referee:
         executions = referee.check([Program(source, ("3",)) for source in sources])
     reasons = {7: "timeout", 20: "memory", 33: "error"}

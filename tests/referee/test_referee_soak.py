@@ -58,14 +58,11 @@ def kill_often(referee, done):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [1, 8])
-def test_killed_workers_lose_nothing_and_nothing_leaks(share):
+def test_killed_workers_lose_nothing_and_nothing_leaks():
     draw = random.Random(SEED)
     tasks = [known_task(draw) for _ in range(TASKS)]
     descriptors, early, done = len(os.listdir("/proc/self/fd")), 0, threading.Event()
-    referee = Referee(
-        RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64, share=share)
-    )
+    referee = Referee(RefereeSettings(workers=2, timeout=60.0, cpu_seconds=1.0, memory_mb=64))
     killer = threading.Thread(target=kill_often, args=(referee, done))
     killer.start()
     seen = []

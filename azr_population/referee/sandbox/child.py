@@ -1,8 +1,8 @@
 """A child: compiles programs, calls their `f`, and writes down the results.
 
 It runs under every limit from its first line on. It is not trusted: a running program controls this
-code and all its data. So the child has nothing that would help it (no gold answer; nothing of other
-tasks, except those that share the child), and what it writes is only ever read as data.
+code and all its data. So the child has nothing that would help it (no gold answer, nothing of other
+tasks), and what it writes is only ever read as data.
 """
 
 import builtins
@@ -16,12 +16,10 @@ from typing import Any
 from . import chance, literal, wire
 from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
-from .sharing import BUILTINS, Facades
+from .sharing import BUILTINS
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
 _INTERNALS = ("_strptime", "time")  # the interpreter's C code imports these on behalf of a program
-_KEPT_PROGRAMS = 64  # compiled programs in the cache
-_LIFE = 2000  # executions of a resident child before it is replaced
 _MORE_PLACES = 2  # more runs if addresses may show: one bit of one goes unnoticed 1 in 8 times
 Result = tuple[int, str]
 """A status and its text."""
@@ -81,45 +79,35 @@ class Runner:
             self.builtins.pop(name, None)
         self.builtins["__import__"] = _guarded_import(modules)
         self.builtins["id"] = chance.salted_id
-        self.facades = Facades(modules)
         self.shared_builtins = {name: self.builtins[name] for name in BUILTINS}
         self.shared_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
         self.shared_builtins["__build_class__"] = builtins.__build_class__
-        self.shared_builtins["__import__"] = self.facades.importer()
         self.prelude = self._executed(prelude) if prelude else {}
-        self.programs: dict[tuple[Any, ...], Compiled] = {}
-        self.executed = 0
-        self.exhausted = False
-        """Whether a resident child should be replaced: its life is over or memory ran out."""
 
-    def run(self, works: list[wire.SandboxWork], region: Region, resident: bool) -> None:
-        """Makes the calls of all works; a frame for each goes to the region.
+    def run(self, work: wire.SandboxWork, region: Region) -> None:
+        """Makes the calls of a work; a frame for each goes to the region.
 
-        Of several calls only those of shareable programs are made. A single call in a fresh child
-        has the whole interpreter, and is always made in exactly the same way: its program may
-        inspect everything and must not be able to distinguish two such calls.
+        Of several calls only those of shareable programs are made. A single call has the whole
+        interpreter, and is always made in exactly the same way: its program may inspect everything
+        and must not be able to distinguish two such calls.
         """
         gc.enable()
         self.region = region
-        first = 0
-        for work in works:
-            region.begin(first)
-            alone = not resident and len(work.calls) == 1
-            noise = [chance.heap_noise(True)] if alone and work.calls[0].again else []
-            program = self._program(work)
-            done: Result = (program.status, program.text)
-            failed = program.status != wire.OK
-            for number, call in enumerate(work.calls):
-                if not failed:
-                    region.begin(first + number)
-                    done = self._execute(program, call, alone)
-                    failed = work.stop_at_failure and done[0] != wire.OK
-                region.put(*done)
-                if call.kind == wire.SCRIPT:
-                    gc.collect()  # output of finalisers must not go to the next call
-            del noise
-            first += len(work.calls)
-        self.exhausted = self.exhausted or self.executed > _LIFE
+        region.begin(0)
+        alone = len(work.calls) == 1
+        noise = [chance.heap_noise(True)] if alone and work.calls[0].again else []
+        program = compiled(work, self.banned_names)
+        done: Result = (program.status, program.text)
+        failed = program.status != wire.OK
+        for number, call in enumerate(work.calls):
+            if not failed:
+                region.begin(number)
+                done = self._execute(program, call, alone)
+                failed = work.stop_at_failure and done[0] != wire.OK
+            region.put(*done)
+            if call.kind == wire.SCRIPT:
+                gc.collect()  # output of finalisers must not go to the next call
+        del noise
 
     def _executed(self, prelude: str) -> dict[str, Any]:
         """The names that the prelude defines for scripts."""
@@ -139,25 +127,11 @@ class Runner:
         calls = (wire.Call(wire.EXPRESSION, "[1], 'a'"), wire.Call(wire.LITERAL, "[2.5], 'b'")) * 4
         work = wire.SandboxWork("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
         single = work._replace(calls=(wire.Call(wire.LITERAL, "[2.5], 'b'", True),))
-        region = Region(1 << 16)
-        for resident, works in [(True, [work, work]), (False, [single])] * 25:
-            self.run(wire.unpack(wire.pack(works, 1.0, 1.0)[wire.JOB.size :]), region, resident)
+        for each in [work, single] * 25:
+            region = Region(1 << 16)
+            self.run(wire.unpack(wire.pack(each, 1.0, 1.0)[wire.JOB.size :]), region)
             gc.disable()
-            region.reset()
-        region.close()
-        self.programs.clear()
-        self.executed = 0
-
-    def _program(self, work: wire.SandboxWork) -> Compiled:
-        key = work.source, work.imports
-        program = self.programs.get(key)
-        if program is None:
-            if len(self.programs) >= _KEPT_PROGRAMS:
-                self.programs.clear()
-            program = compiled(work, self.banned_names)
-            if program.status != wire.MEMORY:
-                self.programs[key] = program
-        return program
+            region.close()
 
     def _execute(self, program: Compiled, call: wire.Call, alone: bool) -> Result:
         """Makes one call: with the whole interpreter, or as a shareable one among many."""
@@ -166,11 +140,8 @@ class Runner:
             return values.status, values.text
         if alone:
             chance.enter(call.again)
-        elif program.sharing.shareable and values.shareable:
-            self.facades.begin()
-        else:
+        elif not (program.sharing.shareable and values.shareable):
             return wire.ALONE, ""
-        self.executed += 1
         noise = [chance.heap_noise(alone or program.sharing.hashes)] if call.again else []
         if call.again and program.sharing.hashes:
             noise.append(chance.far_heap_noise())
@@ -186,10 +157,8 @@ class Runner:
                 if self._attempt(program, call, values, alone) != (status, text):
                     return wire.ERROR, "it depends on where objects lie in memory"
         del noise
-        if not alone:
-            self.exhausted = self.exhausted or status == wire.MEMORY
-            if self.facades.refused or status == wire.MEMORY:
-                return wire.ALONE, ""
+        if not alone and status == wire.MEMORY:
+            return wire.ALONE, ""
         source = program.text + call.arguments
         if status == wire.OK and call.kind != wire.SCRIPT and chance.shows_address(text, source):
             return wire.NOT_LITERAL, "the output shows a memory address"

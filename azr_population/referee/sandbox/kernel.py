@@ -149,9 +149,9 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-def prepared_filter(resident: bool = False, clocks: bool = False) -> Callable[[], None]:
+def prepared_filter(clocks: bool = False) -> Callable[[], None]:
     """Assembles the filter; the returned callable installs it in the calling process."""
-    lines = seccomp.program(platform.machine(), resident, clocks)
+    lines = seccomp.program(platform.machine(), clocks)
     code = ctypes.create_string_buffer(seccomp.assemble(lines))
     header = _Program(len(lines), ctypes.addressof(code))
     address = ctypes.addressof(header)

@@ -72,21 +72,19 @@ def _nothing() -> None:
     """In place of a layer that is left out or impossible."""
 
 
-def seccomp_layer(leave_out: Sequence[str], clocks: bool = False) -> tuple[Install, Install, Line]:
-    """Tested installers of the filter for a fresh and a resident child. `clocks`: whether children
-    may read the clocks."""
+def seccomp_layer(leave_out: Sequence[str], clocks: bool = False) -> tuple[Install, Line]:
+    """A tested installer of the filter. `clocks`: whether children may read the clocks."""
     if "seccomp" in leave_out:
-        return _nothing, _nothing, ("seccomp", False, "left out")
+        return _nothing, ("seccomp", False, "left out")
     try:
         if not kernel.seccomp_available():
             raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
-        fresh, resident = (kernel.prepared_filter(stays, clocks) for stays in (False, True))
-        _see_it_bite(fresh)
-        _see_it_bite(resident)
+        install = kernel.prepared_filter(clocks)
+        _see_it_bite(install)
         kernel.warm_up()
     except OSError as error:
-        return _nothing, _nothing, ("seccomp", False, str(error))
-    return fresh, resident, ("seccomp", True, f"allow-list for {platform.machine()}")
+        return _nothing, ("seccomp", False, str(error))
+    return install, ("seccomp", True, f"allow-list for {platform.machine()}")
 
 
 def clock_layer(leave_out: Sequence[str]) -> tuple[Install, Line]:
@@ -118,11 +116,13 @@ def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppi
     raise OSError("the kernel does not accept or enforce it")
 
 
-def limit_child(cpu_seconds: int = 0) -> None:
-    """No processes, no descriptors and, if not 0, a limit of CPU time."""
-    limits = [(resource.RLIMIT_NPROC, 0), (resource.RLIMIT_NOFILE, 0)]
-    if cpu_seconds:
-        limits.append((resource.RLIMIT_CPU, cpu_seconds))
+def limit_child(cpu_seconds: int) -> None:
+    """No processes, no descriptors, and a limit of CPU time."""
+    limits = [
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 0),
+        (resource.RLIMIT_CPU, cpu_seconds),
+    ]
     for limit, value in limits:
         resource.setrlimit(limit, (value, value))
 

@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from . import literal, wire
-from .sharing import Shareability, batchable, names, shareability
+from .sharing import Shareability, names, shareability
 
 CAPTURE = "(arguments)"  # not a valid name, so that no program can use it
 _NOT_SHAREABLE = Shareability(False)
@@ -49,10 +49,8 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
     banned = banned_names & named
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    sharing = shareability(code)
-    if sharing.shareable and not batchable(source, "typing" in named):
-        sharing = _NOT_SHAREABLE
-    return Compiled(wire.OK, source, code, sharing)
+    catches = "except" in source or "finally" in source
+    return Compiled(wire.OK, source, code, _NOT_SHAREABLE if catches else shareability(code))
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:

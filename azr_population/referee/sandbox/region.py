@@ -1,4 +1,4 @@
-"""Shared memory for a child's jobs and results."""
+"""Shared memory for a child's results."""
 
 import mmap
 from time import process_time_ns
@@ -13,16 +13,13 @@ current part of the call began (-1: none is timed)."""
 class Region:
     """Memory that a child shares with its zygote: its only output.
 
-    A resident child also reads its jobs here, from the `inbox`. The zygote reads the results when
-    the child is dead or reports that it is done. A child that overwrites this memory can only forge
-    its own outputs, or those of programs that shared the child.
+    The zygote reads the results when the child is dead. A child that overwrites this memory can
+    only forge its own outputs.
     """
 
-    def __init__(self, size: int, inbox: int = 0) -> None:
-        self.memory = mmap.mmap(-1, inbox + size)
-        view = memoryview(self.memory)
-        self.inbox, self.view = view[:inbox], view[inbox:]
-        view.release()
+    def __init__(self, size: int) -> None:
+        self.memory = mmap.mmap(-1, size)
+        self.view = memoryview(self.memory)
         self.words = self.view[:32].cast("q")
         self.words[0] = self.words[3] = -1
         self.size = size
@@ -30,10 +27,6 @@ class Region:
     def hide(self) -> None:
         """Hides it from children that are forked later."""
         self.memory.madvise(mmap.MADV_DONTFORK)
-
-    def reset(self) -> None:
-        """Clears the frames for the next job."""
-        self.words[0], self.words[2], self.words[3] = -1, 0, -1
 
     def begin(self, call: int) -> None:
         """Stores the number of the current call."""
@@ -75,5 +68,4 @@ class Region:
         """Unmaps it; the next child gets fresh zeroed memory."""
         self.words.release()
         self.view.release()
-        self.inbox.release()
         self.memory.close()

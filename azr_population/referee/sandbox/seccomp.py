@@ -9,9 +9,6 @@ its one descriptor closes when it ends. There are three answers:
   runs.
 - every other call kills the process with SIGSYS: fork, exec, kill, ptrace, prctl, io_uring, bpf.
 
-A resident child waits for its next job with `read` on descriptor 0 and reports its end with `write`
-on descriptor 1; these two calls are allowed on these two descriptors.
-
 Layout of `struct seccomp_data`: nr at 0, arch at 4, instruction pointer at 8, args at 16.
 """
 
@@ -71,16 +68,14 @@ ERRNO_EPERM = 0x00050000 | 1
 ALLOW = 0x7FFF0000
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NR, _ARCH, _ARG0_LOW, _ARG2_LOW = 0, 4, 16, 32
-# Answers that depend on an argument: the third of mmap and mprotect, the first of read and write.
-_UNLESS_EXECUTABLE, _ON_DESCRIPTOR_0, _ON_DESCRIPTOR_1 = -1, -2, -3
-_RESIDENT = {"read": _ON_DESCRIPTOR_0, "write": _ON_DESCRIPTOR_1}
+_NR, _ARCH, _ARG2_LOW = 0, 4, 32
+_UNLESS_EXECUTABLE = -1  # the answer depends on the third argument, of mmap and mprotect
 
 Instruction = tuple[int, int, int, int]
 """(code, jump if true, jump if false, constant)"""
 
 
-def answers(machine: str, resident: bool = False, clocks: bool = False) -> dict[int, int]:
+def answers(machine: str, clocks: bool = False) -> dict[int, int]:
     """The filter's answer by call number; KILL_PROCESS for every other number."""
     answers: dict[int, int] = {}
     for name in NUMBERS:
@@ -88,21 +83,19 @@ def answers(machine: str, resident: bool = False, clocks: bool = False) -> dict[
         answer = ALLOW if allowed else ERRNO_EPERM
         if name in _NO_EXECUTABLE_PAGES:
             answer = _UNLESS_EXECUTABLE
-        if resident:
-            answer = _RESIDENT.get(name, answer)
         if (call := number(name, machine)) is not None:
             answers[call] = answer
     return answers
 
 
-def program(machine: str, resident: bool = False, clocks: bool = False) -> list[Instruction]:
-    """The filter of one kind of child for a machine (a name from `platform.machine()`).
+def program(machine: str, clocks: bool = False) -> list[Instruction]:
+    """The filter of a child for a machine (a name from `platform.machine()`).
 
     Numbers are looked up by bisection over runs with the same answer. At installation the kernel
     evaluates a filter for every call number, so a long list of comparisons would cost each child a
     tenth of its life.
     """
-    table = answers(machine, resident, clocks)
+    table = answers(machine, clocks)
     runs = [(0, table.get(0, KILL_PROCESS))]
     for call in range(1, max(table) + 2):
         answer = table.get(call, KILL_PROCESS)
@@ -124,11 +117,7 @@ def _bisect(runs: list[tuple[int, int]]) -> list[Instruction]:
         answer = runs[0][1]
         if answer >= 0:
             return [(_RETURN, 0, 0, answer)]
-        if answer == _UNLESS_EXECUTABLE:
-            test = [(_LOAD, 0, 0, _ARG2_LOW), (_JUMP_BITS, 0, 1, _PROT_EXEC)]
-        else:
-            descriptor = int(answer == _ON_DESCRIPTOR_1)
-            test = [(_LOAD, 0, 0, _ARG0_LOW), (_JUMP_EQUAL, 1, 0, descriptor)]
+        test = [(_LOAD, 0, 0, _ARG2_LOW), (_JUMP_BITS, 0, 1, _PROT_EXEC)]
         return [*test, (_RETURN, 0, 0, ERRNO_EPERM), (_RETURN, 0, 0, ALLOW)]
     middle = len(runs) // 2
     below, above = _bisect(runs[:middle]), _bisect(runs[middle:])

@@ -6,19 +6,16 @@ it is a sequence of frames, one for each call, with a status and a bounded UTF-8
 
 import marshal
 import struct
-from collections.abc import Sequence
 from typing import NamedTuple
 
-JOB = struct.Struct("<I?QQ")
-"""Length of the body in bytes, whether it goes to the resident child, limit of one call in
-microseconds, limit of all calls in microseconds."""
+JOB = struct.Struct("<IQQ")
+"""Length of the body in bytes, limit of one call in microseconds, limit of all calls in
+microseconds."""
 REPORT = struct.Struct("<BiI")
 """How the child ended (END_*), its exit code (negative: a signal), length of the frames in
 bytes."""
 FRAME = struct.Struct("<BI")
 """Status of a call, length of its text in bytes. The frames are in the order of the calls."""
-INBOX_BYTES = 1 << 20
-"""The longest body that the resident child accepts."""
 
 # How a child ended. DONE: normally. SIGNAL: by a fault or an exit code. KILLED: by a signal that a
 # confined program cannot send itself (the system ran out of memory, or another process sent it), so
@@ -57,38 +54,29 @@ class Call(NamedTuple):
 class SandboxWork(NamedTuple):
     """A program and the calls of its `f`, each in a fresh namespace.
 
-    `isolated`: it never shares a child with other works. `alone`: its calls do not share one
-    either. `stop_at_failure`: calls behind one that fails are not made and get the same failure.
+    `alone`: its calls do not share a child. `stop_at_failure`: calls behind one that fails are not
+    made and get the same failure.
     """
 
     source: str
     calls: tuple[Call, ...]
     imports: tuple[str, ...] = ()
-    isolated: bool = False
     alone: bool = False
     stop_at_failure: bool = False
 
 
-def pack(
-    works: Sequence[SandboxWork], call_seconds: float, seconds: float, resident: bool = False
-) -> bytes:
-    """The bytes that send works to a child."""
-    body = marshal.dumps(
-        [
-            (work.source, [tuple(call) for call in work.calls], work.imports, work.stop_at_failure)
-            for work in works
-        ]
-    )
+def pack(work: SandboxWork, call_seconds: float, seconds: float) -> bytes:
+    """The bytes that send a work to a child."""
+    calls = [tuple(call) for call in work.calls]
+    body = marshal.dumps((work.source, calls, work.imports, work.stop_at_failure))
     times = (max(int(limit * 1e6), 1) for limit in (call_seconds, seconds))
-    return JOB.pack(len(body), resident, *times) + body
+    return JOB.pack(len(body), *times) + body
 
 
-def unpack(body: bytes | memoryview) -> list[SandboxWork]:
-    """The inverse of `pack`."""
-    return [
-        SandboxWork(source, tuple(Call(*call) for call in calls), imports, stop_at_failure=stop)
-        for source, calls, imports, stop in marshal.loads(body)
-    ]
+def unpack(body: bytes) -> SandboxWork:
+    """The inverse of `pack`, without the header."""
+    source, calls, imports, stop = marshal.loads(body)
+    return SandboxWork(source, tuple(Call(*call) for call in calls), imports, stop_at_failure=stop)
 
 
 def frames(data: bytes, calls: int) -> list[tuple[int, str]] | None:

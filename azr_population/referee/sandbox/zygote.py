@@ -1,10 +1,8 @@
 """The zygote: a small warm interpreter that forks confined children and never runs a program.
 
-A fresh child takes one job and exits. The resident child takes one job after another and executes
-only shareable programs. The zygote does not read jobs: a fresh child receives its job from the
-socket, the resident from memory that is filled straight from the socket. The zygote measures time,
-ends children, and forwards the bytes that they leave in shared memory. It exits when the trainer's
-end of the socket closes.
+A child takes one job and exits. The zygote does not read jobs: the child receives its own from the
+socket. The zygote measures time, ends children, and forwards the bytes that they leave in shared
+memory. It exits when the trainer's end of the socket closes.
 """
 
 import gc
@@ -16,7 +14,6 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import clock_gettime_ns, monotonic_ns
 from typing import Any, NamedTuple
@@ -56,11 +53,11 @@ def main() -> None:
         _close_inherited(sock)
         timed = options["part_seconds"] > 0
         stop_clocks, clocks = layers.clock_layer([layers.CLOCKS] if timed else options["leave_out"])
-        spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
+        spare = options["memory_bytes"] + 2 * options["region_bytes"]
         lines = layers.confine_zygote(spare, options["leave_out"])
-        *filters, line = layers.seccomp_layer(options["leave_out"], timed)
+        seccomp, line = layers.seccomp_layer(options["leave_out"], timed)
         hello["layers"] = [line, *lines, clocks]
-        zygote = Zygote(sock, options, runner, filters, stop_clocks)
+        zygote = Zygote(sock, options, runner, seccomp, stop_clocks)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -113,14 +110,13 @@ class JobHeader(NamedTuple):
     """The header of a job: `wire.JOB`."""
 
     length: int
-    resident: bool
     call_microseconds: int
     microseconds: int
 
 
 class ForkedChild:
-    """A child, its shared memory, and the pipes that start it and report that it is done. It cannot
-    close its end of the second pipe, so that pipe closes when the child ends."""
+    """A child, its shared memory, and the pipes that start it and report that it has its job. It
+    cannot close its end of the second pipe, so that pipe closes when the child ends."""
 
     def __init__(self, pid: int, region: Region, start: int, done: int, trainer: int) -> None:
         self.pid = pid
@@ -175,7 +171,7 @@ class Zygote:
         sock: socket.socket,
         options: dict[str, Any],
         runner: child.Runner,
-        filters: Sequence[layers.Install],
+        seccomp: layers.Install,
         stop_clocks: layers.Install,
     ) -> None:
         self.sock = sock
@@ -183,10 +179,9 @@ class Zygote:
         self.part = int(options["part_seconds"] * 1e9)
         self.region_bytes = options["region_bytes"]
         self.runner = runner
-        self.fresh_filter, self.resident_filter = filters
+        self.seccomp = seccomp
         self.stop_clocks = stop_clocks
         self.pid = os.getpid()
-        self.resident: ForkedChild | None = None
         runner.warm_up()
         kernel.forget_random_bytes()
         gc.collect()
@@ -196,54 +191,41 @@ class Zygote:
 
     def serve(self) -> None:
         """Serves jobs until the socket closes; all children die with this process."""
-        self.resident = resident = self._fork(self._take_many, wire.INBOX_BYTES)
-        fresh = self._fork(self._take_one)
+        child = self._fork()
         while job := self._next_job():
-            if job.resident:
-                if not self._serve(resident, job):
-                    resident.region.close()
-                    self.resident = resident = self._fork(self._take_many, wire.INBOX_BYTES)
-            else:
-                self._serve(fresh, job)
-                fresh.region.close()
-                # The next child must not see the region or the job.
-                del fresh, job
-                fresh = self._fork(self._take_one)
+            self._serve(child, job)
+            child.region.close()
+            # The next child must not see the region or the job.
+            del child, job
+            child = self._fork()
 
     def _next_job(self) -> JobHeader | None:
         header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
         return JobHeader(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
 
-    def _serve(self, child: ForkedChild, job: JobHeader) -> bool:
-        """Starts a child on a job and reports its results; returns whether it can take another."""
-        if job.resident:
-            child.region.reset()
-            self.sock.recv(wire.JOB.size, socket.MSG_WAITALL)
-            _receive_into(self.sock, child.region.inbox[: job.length])
+    def _serve(self, child: ForkedChild, job: JobHeader) -> None:
+        """Starts a child on a job and reports its results."""
         with suppress(BrokenPipeError):  # it was killed from outside
-            os.write(child.start, job.length.to_bytes(4, "little"))
-        word, end = self._wait(child, job)
-        stays = job.resident and word == b"+"
-        code = 0 if stays else child.end()
-        if not (job.resident and word):
-            end = _end(code, end)
+            os.write(child.start, b"!")
+        end = self._wait(child, job)
+        code = child.end()
+        end = _end(code, end)
         frames = child.region.frames()
         self.sock.sendall(wire.REPORT.pack(end, code, len(frames)) + bytes(frames))
         frames.release()
-        return stays
 
-    def _wait(self, child: ForkedChild, job: JobHeader) -> tuple[bytes, int]:
-        """Waits for a child's last message or the end of its time; returns (message, END_*).
-        END_KILLED: it was stopped from outside.
+    def _wait(self, child: ForkedChild, job: JobHeader) -> int:
+        """Waits for a child's end or the end of its time; returns END_*. END_KILLED: it was stopped
+        from outside.
 
-        A fresh child's time begins when it has its job, which may be late on a busy machine. If it
+        A child's time begins when it has its job, which may be late on a busy machine. If it
         does not take it, the socket may still hold a part, which the next child would read as its
         own: so this zygote ends, and the trainer sends the job to another. The child reports the
         current call; a new call gets its full time from the moment it is seen. A lying child gains
-        at most the time of all calls together. The same holds for timed parts, in processor time; a
-        fresh child also has a limit of processor time in all.
+        at most the time of all calls together. The same holds for timed parts, in processor time;
+        a child also has a limit of it in all.
         """
-        if not job.resident and child.word(job.microseconds * 1000) != _HAS_JOB:
+        if child.word(job.microseconds * 1000) != _HAS_JOB:
             child.end()  # one that was stopped early would outlive this process
             os._exit(1)
         now, spent = monotonic_ns(), child.processor_time()
@@ -251,15 +233,14 @@ class Zygote:
         call, call_end, end = 0, now + per_call, now + job.microseconds * 1000
         while True:
             limit = min(end, call_end)
-            if self.cpu and not job.resident:
+            if self.cpu:
                 limit = min(limit, now + self.cpu - (child.processor_time() - spent))
             if self.part:
                 limit = min(limit, now + self._part_left(child))
             if now >= limit:
-                return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
-            word = child.word(limit - now)
-            if word is not None:
-                return word, wire.END_DONE
+                return wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
+            if child.word(limit - now) is not None:
+                return wire.END_DONE
             now = monotonic_ns()
             if child.region.in_flight() > call:
                 call, call_end = child.region.in_flight(), now + per_call
@@ -269,29 +250,27 @@ class Zygote:
         began = child.region.part()
         return self.part - max(child.processor_time() - began, 0) if began >= 0 else self.part
 
-    def _fork(self, take: Callable[[Region], None], inbox: int = 0) -> ForkedChild:
-        region = Region(self.region_bytes, inbox)
+    def _fork(self) -> ForkedChild:
+        region = Region(self.region_bytes)
         start_read, start_write = os.pipe()
         done_read, done_write = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.dup2(start_read, 0)
             os.dup2(done_write, 1)
-            self._live(take, region)
+            self._live(region)
         region.hide()
         os.close(start_read)
         os.close(done_write)
         return ForkedChild(pid, region, start_write, done_read, self.sock.fileno())
 
-    def _live(self, take: Callable[[Region], None], region: Region) -> None:
+    def _live(self, region: Region) -> None:
         """The child's life; it never returns. Before `run` only our code runs."""
         code = 1
         try:
             layers.die_with(self.pid)
             self.pid = 0
-            if self.resident is not None:
-                self.resident.pid = 0  # it varies between runs, so other children must not see it
-            take(region)
+            self._take(region)
             code = 0
         except MemoryError:
             region.put(wire.MEMORY)
@@ -299,8 +278,8 @@ class Zygote:
         finally:
             os._exit(code)
 
-    def _take_one(self, region: Region) -> None:
-        if not os.read(0, 4):
+    def _take(self, region: Region) -> None:
+        if not os.read(0, 1):
             os._exit(1)
         job = JobHeader(*wire.JOB.unpack(_receive(self.sock, wire.JOB.size)))
         body = _receive(self.sock, job.length)
@@ -309,21 +288,8 @@ class Zygote:
         os.closerange(2, _DESCRIPTORS)
         layers.limit_child(job.microseconds // 1_000_000 + 2)
         self.stop_clocks()
-        self.fresh_filter()
-        self.runner.run(wire.unpack(body), region, resident=False)
-
-    def _take_many(self, region: Region) -> None:
-        os.closerange(2, _DESCRIPTORS)
-        layers.limit_child()
-        self.stop_clocks()
-        self.resident_filter()
-        while True:
-            length = int.from_bytes(os.read(0, 4), "little")
-            if not length:
-                os._exit(0)
-            works = wire.unpack(region.inbox[:length])
-            self.runner.run(works, region, resident=True)
-            os.write(1, b"-" if self.runner.exhausted else b"+")
+        self.seccomp()
+        self.runner.run(wire.unpack(body), region)
 
 
 def _end(code: int, end: int) -> int:
@@ -335,15 +301,12 @@ def _end(code: int, end: int) -> int:
     return wire.END_SIGNAL if -code in _FAULTS else wire.END_KILLED
 
 
-def _receive_into(sock: socket.socket, room: memoryview) -> None:
-    while room:
-        length = sock.recv_into(room)
-        if not length:
-            os._exit(0)
-        room = room[length:]
-
-
 def _receive(sock: socket.socket, length: int) -> bytes:
     message = bytearray(length)
-    _receive_into(sock, memoryview(message))
+    room = memoryview(message)
+    while room:
+        received = sock.recv_into(room)
+        if not received:
+            os._exit(0)
+        room = room[received:]
     return bytes(message)
