@@ -59,7 +59,7 @@ def test_a_call_ends_at_its_own_processor_time():
     program = SandboxWork(loop, (Call(LITERAL, "-1"),))
     for limit in (0.2, 0.8):
         with Referee(RefereeSettings(workers=1, timeout=600.0, cpu_seconds=limit)) as referee:
-            referee.run([SandboxWork("def f(n): return n", (Call(LITERAL, "1"),), isolated=True)])
+            referee.run([SandboxWork("def f(n): return n", (Call(LITERAL, "1"),))])
             (zygote,) = [worker.process.pid for worker in referee._workers]
             before = _reaped_cpu(zygote)
             ((outcome,),) = referee.run([program])
