@@ -118,7 +118,8 @@ class Domain(ABC):
         raise UserError("this task.domain has no eval tasks; set eval.every=0")
 
     def strata(self, per_type: int) -> list[str]:
-        """Groups that the eval's tasks of a type are reported by, in order; empty: none."""
+        """Groups that the eval's tasks of a type are reported by, in order; `part/group` counts for
+        `part` too. Empty: none."""
         return []
 
     def read_seeds(self, path: str | Path) -> list[ParsedProposal]:

@@ -57,9 +57,10 @@ class EvalResult:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
 
         `<member>/eval/greedy` is one member's score, `eval/greedy/<type or stratum>` that of some
-        tasks. With two members or more, `member_std` is the standard deviation of their skill
-        beyond the eval's noise, `reliability` the share of their scores' variance that is skill,
-        and `disagreement` the mean absolute difference of two members' scores at a task
+        tasks; of a stratum such as `deep/07_statements` also that of all `deep` ones. With two
+        members or more, `member_std` is the standard deviation of their skill beyond the eval's
+        noise, `reliability` the share of their scores' variance that is skill, and `disagreement`
+        the mean absolute difference of two members' scores at a task
         (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
         greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
@@ -82,7 +83,9 @@ class EvalResult:
         }
         if skill := reliability([scores["greedy"] for scores in self.scores]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
-        for groups in ([task.type for task in self.held_out.tasks], self.held_out.strata):
+        strata = self.held_out.strata
+        parts = [stratum.partition("/")[0] for stratum in strata]
+        for groups in ([task.type for task in self.held_out.tasks], strata, parts):
             for group in dict.fromkeys(groups):
                 values[f"greedy/{group}"] = mean(
                     score
@@ -227,9 +230,7 @@ def validation_eval(
     """The eval for `evolution.fitness=validation_eval`, without the tasks of the reported one; None
     for any other fitness.
 
-    Their programs may be the same. The nano base's held-out programs of the tail are few: without
-    those of a reported eval of 600 tasks, 5 of 100 tasks of the tail were left, and the fitness
-    measured little else than the core, which training does not change.
+    Their programs may be the same.
     """
     evolution, types = config.evolution, domain.wanted(config.task.types)
     if evolution.fitness != VALIDATION:

@@ -50,7 +50,8 @@ def test_our_own_answers_are_right_and_tasks_valid(type, referee):
 def test_eval_tasks_differ_and_do_not_depend_on_other_types():
     tasks = draw_eval_tasks(60, 3, ["code_o", "code_i"])
     assert len(set(tasks)) == 120 and draw_eval_tasks(60, 3, ["code_i"]) == tasks[60:]
-    assert strata(24) == [f"{depth:02}_statements" for depth in range(1, 13) for _ in range(2)]
+    assert strata(12)[:2] == ["shallow/01_statements", "shallow/02_statements"]
+    assert strata(24)[11:14] == ["shallow/06_statements", *["deep/07_statements"] * 2]
 
 
 def test_a_program_that_is_trained_on_is_never_held_out():
