@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # type checkers and editors read this instead of `__getattr__`
     from azr_population.config.load import load_config as load_config
+    from azr_population.domains.metric import Metric as Metric
     from azr_population.errors import UserError as UserError
     from azr_population.hosts.local.run import Run as Run
     from azr_population.hosts.local.run import resume as resume
     from azr_population.hosts.local.run import train as train
+    from azr_population.method.callbacks import Callback as Callback
     from azr_population.method.matchmaking import Matchmaker as Matchmaker
     from azr_population.method.members import RatingSystem as RatingSystem
     from azr_population.method.members import Roster as Roster
@@ -52,6 +54,8 @@ _NAMES = {
     "config.load": ["load_config"],
     "errors": ["UserError"],
     "hosts.local.run": ["Run", "resume", "train"],
+    "domains.metric": ["Metric"],
+    "method.callbacks": ["Callback"],
     "method.matchmaking": ["Matchmaker"],
     "method.members": ["RatingSystem", "Roster"],
     "referee": ["Program", "Question", "Referee", "RefereeSettings"],

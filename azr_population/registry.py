@@ -1,9 +1,10 @@
-"""Registries: strategies that a config names, either ours by name or a user's by import path.
+"""Registries: strategies that a config names: ours, those of installed packages, or a user's own.
 
 A name with a dot is `module.function`. It is found in every process of a run, Ray's included, and
 in the folder in which the command was started. Importing it runs its code, and the name may come
 from somebody else's run directory. So nothing is imported before `trust` has been called: for the
-overrides that the user typed, and by `--trust` for any.
+overrides that the user typed, and by `--trust` for any. What an installed package offers as an
+entry point has a name without a dot; it needs no trust beyond the one of installing it.
 """
 
 import functools
@@ -16,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
@@ -28,13 +30,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registry(dict[str, F]):
     """Strategies of one kind by name. `kind` is the config key that selects one. If they are
     objects rather than functions, `of` is their class and `made_by` the decorator that makes
-    them."""
+    them. Installed packages add theirs as entry points of the group `azr_population.<group>`."""
 
-    def __init__(self, kind: str, of: type | None = None, made_by: str = "") -> None:
+    def __init__(
+        self, kind: str, of: type | None = None, made_by: str = "", group: str = ""
+    ) -> None:
         super().__init__()
         self.kind = kind
         self._of = of
         self._made_by = made_by
+        self._group = group
 
     def register(self, name: str, source: str) -> Callable[[F], F]:
         """Decorator: files the function under `name` and returns it unchanged. `source` tells
@@ -49,23 +54,32 @@ class Registry(dict[str, F]):
         return file
 
     def find(self, name: str) -> F:
-        """The strategy called `name`, or the one at the path `module.function`. Raises UserError:
-        there is none; the message lists the valid names."""
+        """The strategy called `name`, the one that an installed package has under it, or the one at
+        the path `module.function`. Raises UserError: there is none; the message lists the valid
+        names."""
         if isinstance(name, str) and "." in name:
-            return self._import(name)
+            return self._checked(name, imported(self.kind, name))
         try:
             return self[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self)
-            names = ", ".join(self)
+            installed = self.installed()
+            if isinstance(name, str) and name in installed:
+                with own_code(self.kind, name):
+                    return self._checked(name, installed[name].load())
+            known = [*self, *installed]
+            names = f"choose one of: {', '.join(known)}, or give" if known else "give"
             raise UserError(
-                f"{self.kind}={name} is unknown{hint}; choose one of: {names}, or give the path of "
+                f"{self.kind}={name} is unknown{did_you_mean(name, known)}; {names} the path of "
                 "yours: module.name",
                 key=self.kind,
             ) from None
 
-    def _import(self, path: str) -> F:
-        value = imported(self.kind, path)
+    def installed(self) -> dict[str, EntryPoint]:
+        """The entry points of installed packages, by name."""
+        found = entry_points(group=f"azr_population.{self._group}") if self._group else ()
+        return {point.name: point for point in found}
+
+    def _checked(self, path: str, value: Any) -> F:
         if self._of and not isinstance(value, self._of):
             raise UserError(
                 f"{self.kind}={path} is not of type {self._of.__name__}; decorate it with "

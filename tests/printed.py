@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +59,14 @@ def blocks(text):
     text = fence.sub("", text)
     for block in re.findall(r"(?<=\n\n)((?:    .*\n)+)", text):
         yield re.sub(r"^    ", "", block, flags=re.MULTILINE)
+
+
+def install_example(folder):
+    """The package of examples/plugin with its metadata, as pip installs it, in a folder."""
+    plugin = shutil.copytree(ROOT / "examples" / "plugin", folder / "plugin")
+    build = "from setuptools import build_meta as b; b.prepare_metadata_for_build_wheel('.')"
+    subprocess.run([sys.executable, "-c", build], cwd=plugin, check=True, capture_output=True)
+    return plugin
 
 
 def write_examples(folder):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from printed import commands, write_examples
+from printed import commands, install_example, write_examples
 
 import azr_population
 from azr_population.cli import app, main
@@ -19,6 +19,7 @@ from azr_population.experiments.recipes import read_arms, read_recipe
 from azr_population.hosts.local.plan import resolve
 from azr_population.hosts.local.run import Run
 from azr_population.registry import trust
+from azr_population.runs.run_data import RunData
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
@@ -96,9 +97,16 @@ CHECKS = {
 """By program; other people's are not checked."""
 
 
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    """examples/plugin, installed."""
+    return install_example(tmp_path_factory.mktemp("installed"))
+
+
 @pytest.fixture
-def extension_folder(tmp_path, monkeypatch):
+def extension_folder(tmp_path, monkeypatch, plugin):
     """A folder with the files of docs/extending.md, in which everything is started."""
+    monkeypatch.syspath_prepend(plugin)
     names = write_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -138,6 +146,9 @@ def test_what_is_ones_own_plays(extension_folder, capsys):
     assert main([*shlex.split(line)[1:], *small]) == 0
     assert "sampling for 4 members\n" in capsys.readouterr().out
     run = Run(extension_folder / "runs" / "custom")
+    assert [metric.name for metric in RunData(run.path).measures][-1] == "loops"
+    assert all(0 <= line["loops"] <= 1 for line in run)
+    assert "Programs with a loop" in (run.path / "report.html").read_text()
     births = list(run.directory.read("lineage"))
     assert births and {birth["operator"] for birth in births} == {"my_operator.shrink"}
     assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]

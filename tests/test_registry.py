@@ -95,3 +95,33 @@ def test_a_failing_function_of_ones_own_is_named(tmp_path, monkeypatch):
     with pytest.raises(UserError) as failed:
         green()
     assert failed.value.key == "task.colour" and "own_colours.py" in str(failed.value)
+
+
+def test_an_installed_package_offers_names_that_need_no_trust(tmp_path, monkeypatch):
+    facts = tmp_path / "colours-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: colours\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text(
+        "[azr_population.colours]\n"
+        "violet = installed_colours:violet\nred = installed_colours:violet\n"
+        "broken = installed_colours:nowhere\nfive = installed_colours:five\n"
+    )
+    (tmp_path / "installed_colours.py").write_text("five = 5\ndef violet(): return 1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("task.colour", group="colours")
+    registry.register("red", "Goethe 1810")(lambda: 1)
+    assert registry.find("red")() == 1, "an installed package replaces none of ours"
+    with pytest.raises(
+        UserError, match=r"task.colour=violet failed in .*installed_colours.py, line"
+    ):
+        registry.find("violet")()
+    for name, about in (
+        ("broken", "nowhere"),
+        ("five", "neither"),
+        ("viole", "did you mean violet"),
+    ):
+        with pytest.raises(UserError, match=about) as refused:
+            registry.find(name)
+        assert refused.value.key == "task.colour"
+    with pytest.raises(UserError, match="unknown"):
+        Registry("task.shape").find("violet")

@@ -16,7 +16,7 @@ from typing import Any
 
 from azr_population.analysis.differences import Difference, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, arms_of, conditions
-from azr_population.analysis.metrics import all_metrics
+from azr_population.analysis.metrics import all_metrics, own_metrics
 from azr_population.analysis.statistics import (
     FEWEST,
     LEVEL,
@@ -282,10 +282,9 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     name two arms."""
     arms = arms_of(arguments)
     measuring = _Measuring(arms, drop_failed)
-    domains = {run.domain for arm in arms for run in arm.runs}
-    domain_metrics = {metric.name: metric for domain in domains for metric in domain.measures}
+    own = own_metrics(run for arm in arms for run in arm.runs)
     before, after = ([all_metrics()[name] for name in names] for names in (_BEFORE, _AFTER))
-    rows = [measuring.row(metric) for metric in (*before, *domain_metrics.values(), *after)]
+    rows = [measuring.row(metric) for metric in (*before, *own, *after)]
     rows = [row for row in rows if any(of_arm.samples for of_arm in row.measured)]
     rows = [row for row in rows if not _repeats(row, rows)]
     step = measuring.step

@@ -16,7 +16,7 @@ from rich.text import Text
 from azr_population.analysis import charts, html
 from azr_population.analysis.comparison import ComparedMetric, Comparison
 from azr_population.analysis.inputs import ComparedArm
-from azr_population.analysis.metrics import metrics_for
+from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.statistics import LEVEL, band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
@@ -130,9 +130,9 @@ def _intervals(compared: Comparison) -> charts.Chart | None:
 
 def _curves(compared: Comparison, section: str) -> list[Markup]:
     """The charts of a section that have data which varies."""
-    domains = {run.domain for arm in compared.arms for run in arm.runs}
+    own = own_metrics(run for arm in compared.arms for run in arm.runs)
     figures = []
-    for metric in metrics_for(domains):
+    for metric in (*SHARED, *own):
         frame = _lines(compared.arms, metric) if metric.section == section else pd.DataFrame()
         if frame.empty or frame["value"].nunique() < 2:
             continue

@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 from azr_population.analysis import charts
 from azr_population.analysis.html import cut, embed, figure
-from azr_population.analysis.metrics import metrics_for
-from azr_population.domains.domain import Domain
+from azr_population.domains.metric import Metric
 from azr_population.runs.records import Record, by_number
 from azr_population.runs.run_data import RunData
 
@@ -28,12 +27,17 @@ Lines = tuple[str, str, str, pd.DataFrame, dict[str, Any]]
 
 
 def run_figures(
-    table: pd.DataFrame, domain: Domain, events: Sequence[int], steps: int
+    table: pd.DataFrame, metrics: Sequence[Metric], events: Sequence[int], steps: int
 ) -> tuple[dict[str, list[Markup]], dict[str, list[str]]]:
     """By section of the page: its charts, and a sentence on each metric that does not change."""
     figures: dict[str, list[Markup]] = {}
     constant: dict[str, list[str]] = {}
-    all_lines = [_eval_lines(table), *_metric_lines(table, domain), _refusals(table), _times(table)]
+    all_lines = [
+        _eval_lines(table),
+        *_metric_lines(table, metrics),
+        _refusals(table),
+        _times(table),
+    ]
     for section, title, note, rows, options in all_lines:
         if rows["value"].nunique() > 1:
             columns = ["step", "series", "member", "value", "piece"]
@@ -63,9 +67,9 @@ def _eval_lines(table: pd.DataFrame) -> Lines:
     )
 
 
-def _metric_lines(table: pd.DataFrame, domain: Domain) -> Iterator[Lines]:
+def _metric_lines(table: pd.DataFrame, metrics: Sequence[Metric]) -> Iterator[Lines]:
     """Each metric that has a section: of roles and members, and some by type of task too."""
-    for metric in metrics_for([domain]):
+    for metric in metrics:
         if not metric.section or metric.name in _UNDRAWN:
             continue
         rows, note = table[table["metric"] == metric.name], metric.about

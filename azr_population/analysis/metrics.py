@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from azr_population.domains.domain import Domain
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.metric import SOLVERS, Metric
+from azr_population.runs.run_data import RunData
 
 
 def _eval(name: str, title: str, about: str = "", **more: Any) -> Metric:
@@ -64,14 +64,15 @@ SHARED = (
 )  # fmt: skip
 
 
-def metrics_for(domains: Iterable[Domain]) -> list[Metric]:
-    """The shared metrics and those of these domains, each name once."""
-    of_domains = (metric for domain in domains for metric in domain.measures)
-    return list({metric.name: metric for metric in (*SHARED, *of_domains)}.values())
+def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
+    """What these runs measure beside the shared metrics, each name once."""
+    shared = {metric.name for metric in SHARED}
+    own = {metric.name: metric for run in runs for metric in run.measures}
+    return [metric for name, metric in own.items() if name not in shared]
 
 
 @cache
 def all_metrics() -> dict[str, Metric]:
     """All metrics by name, with those of the domains that ship."""
-    domains = (find_domain(name) for name in DOMAINS)
-    return {metric.name: metric for metric in metrics_for(domains)}
+    of_domains = (metric for name in DOMAINS for metric in find_domain(name).measures)
+    return {metric.name: metric for metric in (*SHARED, *of_domains)}

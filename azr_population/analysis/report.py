@@ -17,6 +17,7 @@ from azr_population.analysis.changes import (
     tiles_of,
 )
 from azr_population.analysis.family_tree import family_trees, replacements
+from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
@@ -85,7 +86,10 @@ def _page(run: RunData) -> str:
     opening_title, opening = _opening(run, chosen, domain)
     members = run.roles
     drawn, constant = figures.run_figures(
-        table, domain, [row["step"] for row in born], max(planned or 0, last)
+        table,
+        [*SHARED, *own_metrics([run])],
+        [row["step"] for row in born],
+        max(planned or 0, last),
     )
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
@@ -135,7 +139,7 @@ def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
             return ", ".join(f"{name} {version}" for name, version in value.items())
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    left_out = ("command", "platform")
+    left_out = ("command", "platform", "metrics")
     shown = shareable({key: value for key, value in environment.items() if key not in left_out})
     return {key: plain(value) for key, value in shown.items()}
 

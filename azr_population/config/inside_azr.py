@@ -61,6 +61,8 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     gpu: str | None = Field(default=None, json_schema_extra=NONE)
     """The kind of GPU, for the dry run: one of `DEVICES` in `engines/step_counts.py`. Empty: this
     machine's, or one with as much memory."""
+    callbacks: list[str] = Field(default_factory=list)
+    """As `callbacks` of a local run."""
     run_dir: str | None = Field(default=None, json_schema_extra=NONE)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None

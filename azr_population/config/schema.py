@@ -483,6 +483,8 @@ class Config(Section):
     eval: EvalConfig = Field(default_factory=EvalConfig, json_schema_extra=EVALUATION)
     logger: LoggerConfig = Field(default_factory=LoggerConfig, json_schema_extra=NONE)
     run: RunConfig = Field(default_factory=RunConfig, json_schema_extra=NONE)
+    callbacks: list[str] = Field(default_factory=list)
+    """Callbacks of yours, `module.Class`, which measure in every step (docs/extending.md)."""
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:

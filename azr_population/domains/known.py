@@ -10,7 +10,7 @@ from azr_population.domains.format import Format
 from azr_population.errors import UserError
 from azr_population.registry import Registry
 
-DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain")
+DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain", group="domains")
 DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
 
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 PROPOSERS, SOLVERS = ("teacher", "agent"), ("student", "agent")
+Reduce = Literal["first_10pct", "last_10pct", "change", "last", "delta", "area", "lowest_10pct",
+                 "highest_10pct", "median"]  # fmt: skip
+Section = Literal["skill", "proposing", "complexity", "space", "standing", "training", ""]
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,10 @@ class Metric:
     roles: tuple[str, ...] = PROPOSERS
     """It belongs to the first of these roles that a run has; () for a metric of the run."""
     better: Literal["higher", "lower", ""] = ""
-    reduce: str = "change"
+    reduce: Reduce = "change"
     """How a comparison reduces the curve: a name in `analysis.statistics.REDUCERS`."""
-    section: str = ""
-    """Of the pages: skill, proposing, complexity, space, standing, training; not drawn if empty."""
+    section: Section = ""
+    """Of the pages; not drawn if empty."""
     least: float = 0.0
     """No value lies below it; -inf where there is no bound."""
     short: str = ""

@@ -29,7 +29,9 @@ INIT_SECONDS = 30.0
 """How long a run waits for W&B's server before it goes on without; W&B itself waits 90 s."""
 
 
-LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Any]] = Registry("logger.names")
+LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Any]] = Registry(
+    "logger.names", group="loggers"
+)
 """Name -> opens the logger of a run at a step (0 for a new run): an object with `log(step,
 figures)`, for each finished step, and `close()`. It uses none of the run's random generators and
 writes only its own files in the run directory. The package that one of ours needs has its name."""

@@ -7,17 +7,19 @@ others need an engine that can generate at any time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from azr_population.config.schema import EvalConfig
+from azr_population.domains.metric import Metric
 from azr_population.method.held_out_eval import HeldOutEval, reliability
 from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
+from azr_population.registry import Registry, own_code
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean, role_of
 from azr_population.runs.run_warnings import Watch
@@ -60,6 +62,10 @@ class Callback:
 
     phase = "record"
     """Its name in `time/<phase>`."""
+    metrics: ClassVar[Sequence[Metric]] = ()
+    """What it adds to `records.metrics`, for pages and comparisons; a run stores it."""
+    path = ""
+    """Of a user's own: what the configuration calls it."""
 
     def updated(
         self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]
@@ -75,8 +81,33 @@ class Callback:
 def call(callbacks: Sequence[Callback], hook: str, clock: PhaseClock, *arguments: Any) -> None:
     """Calls one hook of all callbacks in turn; the clock times each under its own phase."""
     for callback in callbacks:
-        with clock(callback.phase):
+        own = own_code("callbacks", callback.path) if callback.path else nullcontext()
+        with clock(callback.phase), own:
             getattr(callback, hook)(*arguments)
+
+
+CALLBACKS: Registry[Callable[[], Callback]] = Registry("callbacks", group="callbacks")
+"""Callbacks of users and of installed packages, made without arguments."""
+
+
+def own_callbacks(names: Sequence[str]) -> list[Callback]:
+    """The callbacks that `callbacks` names, made. Raises UserError: one is unknown or fails."""
+    made = []
+    for name in names:
+        make = CALLBACKS.find(name)
+        with own_code("callbacks", name):
+            callback = make()
+            if not isinstance(callback, Callback):
+                raise TypeError("give a subclass of azr_population.Callback")
+            callback.path = name
+            made.append(callback)
+    return made
+
+
+def declared(callbacks: Sequence[Callback]) -> dict[str, Any]:
+    """Their metrics, for `environment.json`: no code is run to read a run. Empty without any."""
+    metrics = [asdict(metric) for callback in callbacks for metric in callback.metrics]
+    return {"metrics": metrics} if metrics else {}
 
 
 @dataclass

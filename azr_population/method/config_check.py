@@ -2,18 +2,20 @@
 
 import math
 
-from azr_population.config.schema import EvolutionConfig, MembersConfig
+from azr_population.config.schema import Config, EvolutionConfig, MembersConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
+from azr_population.method.callbacks import own_callbacks
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.population import founder_sources
+from azr_population.method.population import Population, founder_sources
 from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.record import StepRecords
 from azr_population.method.replacement import FITNESS, number_replaced
-from azr_population.method.rewards import student_reward_of, teacher_reward_of
+from azr_population.method.rewards import student_reward_of, takes_gold, teacher_reward_of
 from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
@@ -44,24 +46,52 @@ def check_population(members: MembersConfig, evolution: EvolutionConfig, rank: i
 def _try_parts(members: MembersConfig, evolution: EvolutionConfig) -> None:
     """Calls rewards and fitness once on dummies: a mistake in one of the user's own is
     to be told here, and not after hours."""
-    teacher, student = Roster.make(1, 1)
-    match, done = Match(teacher, student), Completion(1, (1,), (2,), (-1.0,), True)
-    task = Task("code_o", "def f(x):\n    return x", ("1",), ("1",))
-    parsed = ParsedProposal(task.type, task.program, task.inputs)
     pay_teacher, pay_student = teacher_reward_of(members), student_reward_of(members)
     for solved in (0, 1, 2):
-        attempts = [Attempt(done, "1", number < solved, type=task.type) for number in range(2)]
-        pay_teacher(Proposal(match, task.type, done, parsed, task, "ok", attempts=attempts), ())
+        tried = _made_up(solved)
+        for tried.gold_probability in (None, 0.5):
+            pay_teacher(tried, ())
     for outcome in ((False, False), (True, False), (True, True)):
         pay_student(*outcome)
     for rewards in ((), (0.5, -0.5)):
-        value = FITNESS.find(evolution.fitness)(student, rewards)
+        value = FITNESS.find(evolution.fitness)(_made_up(1).student, rewards)
         if not isinstance(value, (int, float)) or not value < math.inf:
             raise UserError(
                 f"evolution.fitness={evolution.fitness} gave {value!r:.60}, and a fitness is a "
                 "number, or -inf if it is unknown",
                 key="evolution.fitness",
             )
+
+
+def _made_up(solved: int) -> Proposal:
+    """A valid proposal with two attempts."""
+    match, done = Match(*Roster.make(1, 1)), Completion(1, (1,), (2,), (-1.0,), True)
+    task = Task("code_o", "def f(x):\n    return x", ("1",), ("1",))
+    parsed = ParsedProposal(task.type, task.program, task.inputs)
+    attempts = [Attempt(done, "1", number < solved, type=task.type) for number in range(2)]
+    return Proposal(match, task.type, done, parsed, task, "ok", attempts=attempts)
+
+
+def try_callbacks(config: Config, domain: Domain) -> None:
+    """Makes the user's own callbacks and calls each once on a step that nobody played. Raises
+    UserError: one fails, with file and line."""
+    for callback in own_callbacks(config.callbacks):
+        with own_code("callbacks", callback.path):
+            population, proposals = Population(config, domain), [_made_up(1)]
+            callback.updated(population, proposals, ())
+            callback.recorded(population, proposals, StepRecords({"step": 1}, [], [], [], []))
+
+
+def check_reward(members: MembersConfig, format: Format) -> None:
+    """Raises UserError: the teachers' reward takes what prompts of this format do not give."""
+    name = members.teacher_reward
+    if takes_gold(members) and type(format).gold_answer is Format.gold_answer:
+        raise UserError(
+            f"population.teacher_reward={name} takes gold_probability, and an answer to these "
+            f"prompts ({type(format).__name__}) has a chain of thought before it, so its "
+            "probability is unknown; take solve_rate, or in a local run base.prompt_format=nano",
+            key="population.teacher_reward",
+        )
 
 
 def try_domain(key: str, domain: Domain, format: Format, evaluated: bool) -> None:

@@ -26,7 +26,7 @@ from azr_population.domains.domain import Domain
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.method.members import Member
-from azr_population.method.phases import StepContext, solve_and_grade
+from azr_population.method.phases import StepContext, gold_probabilities, solve_and_grade
 from azr_population.method.replacement import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
@@ -170,22 +170,13 @@ class HeldOutEval:
         self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
     ) -> list[float | None]:
         """One member's score at each task at temperature 1."""
-        gold = [(task, context.format.gold_answer(task)) for task in self.tasks]
-        exact = [
-            (context.format.solve_prompt(task), answer)
-            for task, answer in gold
-            if answer is not None
-        ]
-        likelihoods = context.engine.likelihoods(
-            [prompt for prompt, _ in exact],
-            [answer for _, answer in exact],
-            [member.slot] * len(exact),
-        )
-        sampled = [task for task, answer in gold if answer is None]
+        exact = gold_probabilities(context, self.tasks, [member.slot] * len(self.tasks))
+        sampled = [t for t, known in zip(self.tasks, exact, strict=True) if known is None]
         seed = self._seed(member, run_seed, step)
-        rates = solved_shares(context, sampled, member.slot, 1.0, samples or self.samples, seed)
-        of_exact, of_sampled = iter(likelihoods), iter(rates)
-        return [next(of_sampled if answer is None else of_exact) for _, answer in gold]
+        rates = iter(
+            solved_shares(context, sampled, member.slot, 1.0, samples or self.samples, seed)
+        )
+        return [next(rates) if known is None else known for known in exact]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
         # The names of random streams never change, so that published runs can be repeated.

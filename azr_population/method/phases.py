@@ -229,6 +229,30 @@ def refuse(problem: Proposal | Replay, reason: str) -> None:
     problem.task, problem.reason, problem.attempts = None, reason, []
 
 
+def gold_probabilities(
+    context: StepContext, tasks: Sequence[Task], slots: Sequence[int]
+) -> list[float | None]:
+    """The probability that the member in the slot gives the task's answer, at temperature 1; None
+    where there are several ways to write it."""
+    answers = [context.format.gold_answer(task) for task in tasks]
+    exact = [
+        (context.format.solve_prompt(task), answer, slot)
+        for task, answer, slot in zip(tasks, answers, slots, strict=True)
+        if answer is not None
+    ]
+    columns = zip(*exact, strict=True) if exact else ((), (), ())
+    found = iter(context.engine.likelihoods(*map(list, columns)))
+    return [None if answer is None else next(found) for answer in answers]
+
+
+def score_gold(rows: Sequence[Proposal], context: StepContext) -> None:
+    """Sets the `gold_probability` of every valid task."""
+    valid = [(row, row.task, row.student.slot) for row in rows if row.task is not None]
+    values = gold_probabilities(context, [task for _, task, _ in valid], [s for *_, s in valid])
+    for (row, *_), value in zip(valid, values, strict=True):
+        row.gold_probability = value
+
+
 def valid_tasks(
     proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, tasks: TaskConfig
 ) -> list[Task]:

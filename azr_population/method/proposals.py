@@ -49,6 +49,8 @@ class Proposal:
     attempts: list[Attempt] = field(default_factory=list)
     void: list[Completion] = field(default_factory=list)
     """Attempts at a proposal that turned out to be invalid; they only count in the budget."""
+    gold_probability: float | None = None
+    """That the student gives the task's answer, at temperature 1; None: see `rewards.ARGUMENTS`."""
     reward: float = 0.0
     advantage: float | None = None
     """As of `Attempt`."""

@@ -3,7 +3,8 @@
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
@@ -17,10 +18,22 @@ UNPARSABLE = -1.0
 """A completion in the wrong format; AZR, equation 6."""
 SOLVED = 1.0
 
-TEACHER_REWARDS: Registry[Callable[..., float]] = Registry("population.teacher_reward")
-"""Rewards of a valid task: functions of its solve rate (the share of the matched student's attempts
-that solved it), or of three arguments: the `Proposal`, the `Attempt`s at it, and the buffer of
-earlier tasks."""
+TEACHER_REWARDS: Registry[Callable[..., float]] = Registry(
+    "population.teacher_reward", group="rewards"
+)
+"""Rewards of a valid task: functions of any of `ARGUMENTS`, by the names of their parameters."""
+
+ARGUMENTS: Mapping[str, Callable[[Proposal, Container[Task]], Any]] = {
+    "solve_rate": lambda proposal, buffer: proposal.solve_rate,
+    "proposal": lambda proposal, buffer: proposal,
+    "attempts": lambda proposal, buffer: proposal.attempts,
+    "buffer": lambda proposal, buffer: buffer,
+    "gold_probability": lambda proposal, buffer: proposal.gold_probability,
+}
+"""What a teacher's reward may take: the share of the matched student's attempts that solved the
+task, the `Proposal`, the `Attempt`s at it, the buffer of earlier tasks, and the probability that
+the student gives the task's answer, which is worked out only for rewards that take it. That is None
+where the answer can be written in several ways."""
 
 
 @TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
@@ -41,7 +54,9 @@ def stock(solve_rate: float) -> float:
     return learnability(solve_rate) or INVALID
 
 
-STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry("population.student_reward")
+STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry(
+    "population.student_reward", group="rewards"
+)
 """Rewards of an attempt: functions (parsed, solved) -> float."""
 
 
@@ -71,12 +86,28 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
     """The function (proposal, earlier tasks) -> reward that `population.teacher_reward` names.
     Raises UserError."""
     key = f"population.teacher_reward={config.teacher_reward}"
-    function = TEACHER_REWARDS.find(config.teacher_reward)
-    parameters = inspect.signature(function).parameters.values()
-    if sum(p.default is p.empty for p in parameters) == 3:
-        return lambda proposal, buffer: _number(key, function(proposal, proposal.attempts, buffer))
-    _number(key, function(0.5))
-    return lambda proposal, buffer: _number(key, function(proposal.solve_rate))
+    function, names = TEACHER_REWARDS.find(config.teacher_reward), _arguments_of(config)
+    if unknown := [name for name in names if name not in ARGUMENTS]:
+        raise UserError(
+            f"{key} takes {', '.join(unknown)}; a teacher's reward takes any of "
+            f"{', '.join(ARGUMENTS)}",
+            key="population.teacher_reward",
+        )
+    return lambda proposal, buffer: _number(
+        key, function(**{name: ARGUMENTS[name](proposal, buffer) for name in names})
+    )
+
+
+def _arguments_of(config: MembersConfig) -> list[str]:
+    """The names of the parameters of the teachers' reward that have no default."""
+    parameters = inspect.signature(TEACHER_REWARDS.find(config.teacher_reward)).parameters.values()
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in several]
+
+
+def takes_gold(config: MembersConfig) -> bool:
+    """Whether the teachers' reward takes `gold_probability`."""
+    return "gold_probability" in _arguments_of(config)
 
 
 def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:

@@ -23,12 +23,14 @@ from azr_population.method.phases import (
     draw_replay,
     grade,
     propose,
+    score_gold,
     solve,
     verify,
 )
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, by_match
 from azr_population.method.record import StepRecords, check_budget
+from azr_population.method.rewards import takes_gold
 from azr_population.method.training import advantage, update
 
 
@@ -71,6 +73,8 @@ class SelfPlay:
         with clock("grade"):
             grade([*proposals, *replays], context)
         with clock("reward"):
+            if takes_gold(population.config):
+                score_gold(proposals, context)
             population.reward(proposals, replays)
         with clock("advantage"):
             samples = advantage(proposals, population, replays)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, FiniteFloat, ValidationError
+from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
 
 from azr_population.config.effects import flat
 from azr_population.domains.domain import Domain
@@ -114,6 +115,20 @@ class RunData:
         return find_domain(name)
 
     @cached_property
+    def measures(self) -> tuple[Metric, ...]:
+        """What it measures beside the shared metrics: its domain's and its callbacks'. Raises
+        UserError: environment.json is damaged."""
+        stored = self.environment.get("metrics", ())
+        try:
+            declared = _METRICS.validate_python(stored)
+        except ValidationError as error:
+            file = self.path / "environment.json"
+            raise UserError(f"{file} is damaged: metrics.{first_problem(error)}") from error
+        texts = ({k: printable(v) for k, v in vars(m).items() if k in _SHOWN} for m in declared)
+        shown = (replace(metric, **text) for metric, text in zip(declared, texts, strict=True))
+        return (*self.domain.measures, *shown)
+
+    @cached_property
     def roles(self) -> dict[str, str]:
         """The role of every member in the metrics, in the order recorded."""
         groups = dict.fromkeys(group for line in self.lines for group in grouped(line))
@@ -182,6 +197,10 @@ class RunData:
     def figures(self) -> dict[str, Any]:
         """What `azr-population benchmark` found; see `benchmark_figures`."""
         return benchmark_figures(self.path / FIGURES)
+
+
+_SHOWN = ("name", "title", "about", "unit")
+_METRICS = TypeAdapter(tuple[Metric, ...])
 
 
 @lru_cache

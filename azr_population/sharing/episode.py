@@ -11,6 +11,7 @@ from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Completion
 from azr_population.engines.text import TextEngine
+from azr_population.method.config_check import check_reward
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
@@ -48,7 +49,9 @@ class Episode:
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. If the task's own answer is not always right,
-        the proposal is invalid and there are no attempts."""
+        the proposal is invalid and there are no attempts. Raises UserError: the reward takes what
+        an episode does not know."""
+        check_reward(population, judge().format)
         grade([self.proposal], judge())
         reward_proposals([self.proposal], population)
         return self.proposal.reward, [attempt.reward for attempt in self.proposal.attempts]

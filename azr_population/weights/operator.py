@@ -85,7 +85,7 @@ class Operator:
         return {**self.defaults, **options}
 
 
-OPERATORS: Registry[Operator] = Registry("operator", Operator, "@operator")
+OPERATORS: Registry[Operator] = Registry("operator", Operator, "@operator", group="operators")
 
 
 def operator(

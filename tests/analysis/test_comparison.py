@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from dataclasses import asdict
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from azr_population.analysis.comparison import compare_arms
 from azr_population.analysis.comparison_page import _lines, print_comparison, write_comparison
 from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.metrics import all_metrics
+from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 
 SETTINGS = {
@@ -338,3 +340,30 @@ def test_values_far_apart_are_said(tmp_path):
     first = write_arm(tmp_path / "a", [0.30, 0.31, 0.32, 0.05])
     (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.31, 0.32, 0.33, 0.34])]).pairs
     assert "seeds of a lie far apart" in pair.sentence
+
+
+def test_a_metric_of_ones_own_has_a_row_and_a_chart(tmp_path):
+    metric = asdict(Metric("loops", "With a \x1bloop", percent=True, roles=(), section="space"))
+    for arm, share in (("one", 0.1), ("two", 0.2)):
+        for seed in (1, 2, 3):
+            run = write_run(tmp_path / arm / f"seed_{seed}", {1: 0.3, 20: 0.5}, seed=seed)
+            lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+            for line in lines:
+                line["loops"] = share + line["step"] * seed / 1000
+                line["lines"] = 1.0
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (run / "metrics.jsonl").write_text(text)
+            solve_rate = {**metric, "name": "solve_rate", "title": "Not theirs to name"}
+            environment = {"metrics": [metric, solve_rate]}
+            (run / "environment.json").write_text(json.dumps(environment))
+    compared = compare_arms([str(tmp_path / "one"), str(tmp_path / "two")])
+    row = row_of(compared, "loops")
+    # "change" is the default: the mean of the last two steps minus that of the first two.
+    assert row.title == "With a \\x1bloop, change"
+    assert row.value(0).mean == pytest.approx(0.018 * 2)
+    assert row_of(compared, "solve_rate").metric.title == "Solve rate"
+    page = write_comparison(compared, tmp_path / "page.html").read_text()
+    assert page.count("With a") > 1 and "Not theirs" not in page
+    (run / "environment.json").write_text(json.dumps({"metrics": [{**metric, "section": "<b>"}]}))
+    with pytest.raises(UserError, match=r"environment.json is damaged: metrics.0.section"):
+        compare_arms([str(tmp_path / "one"), str(tmp_path / "two")])

@@ -11,8 +11,8 @@ from refusals import refuses
 
 from azr_population.analysis import html
 from azr_population.analysis.figures import run_figures
+from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.report import closing, write_report
-from azr_population.domains.code.domain import Code
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
 
@@ -175,5 +175,5 @@ def test_rates_that_evolve_are_shown_over_time(tmp_path, apart):
         "metrics",
         [{"step": s, **{f"student_{i}/lr": v for i, v in enumerate(rates)}} for s in range(1, 5)],
     )
-    figures, _ = run_figures(RunData(run.path).table, Code(), [], 4)
+    figures, _ = run_figures(RunData(run.path).table, [*all_metrics().values()], [], 4)
     assert len(figures.get("training", [])) == apart

@@ -1,16 +1,24 @@
 """Mistakes in parts of one's own: one line with key, file and line, before anything is loaded."""
 
 import tempfile
+from dataclasses import replace
 
 import pytest
 
 from azr_population.config.load import load_config
+from azr_population.domains.code.formats import ChatFormat, NanoFormat
 from azr_population.errors import UserError
 from azr_population.hosts.local.plan import resolve
+from azr_population.method.callbacks import own_callbacks
+from azr_population.method.config_check import check_reward
+from azr_population.method.phases import propose, score_gold, verify
+from azr_population.method.proposals import Attempt
+from azr_population.method.rewards import teacher_reward_of
+from azr_population.registry import trust
 
 PARTS = """
 import torch
-from azr_population import Adapter, Factors, LoraSpec, operator
+from azr_population import Adapter, Callback, Factors, LoraSpec, operator
 from azr_population.engines.engine import Rollout
 from azr_population.engines.torch_rollout import TorchRollout
 
@@ -91,6 +99,14 @@ class Swapped(TorchRollout):
 class Unmade(Rollout):
     def stream(self, batch, sampling, seed):
         return iter(())
+def of_gold(gold_probability): return -0.125 if gold_probability is None else 1 - gold_probability
+def misnamed(rate): return rate
+
+class Counts(Callback):
+    def recorded(self, population, proposals, records): records.metrics["counted"] = float(len(proposals))
+
+class Breaks(Callback):
+    def updated(self, population, proposals, practice): proposals.nowhere
 
 class Optimizer(torch.optim.SGD):
     def step(self, closure=None):
@@ -180,3 +196,64 @@ Sums.formats.register("nano", "own")(Plain)
     with pytest.raises(UserError) as refused:
         resolve(load_config([f"task.domain={name}.Sums", "eval.every=0"]))
     assert refused.value.key == "task.domain" and about in str(refused.value)
+
+
+def test_a_reward_takes_what_its_parameters_name(parts, play, config):
+    for name in ("of_gold", "misnamed"):
+        trust(f"own_parts.{name}")
+    config.population.teacher_reward = "own_parts.misnamed"
+    with pytest.raises(UserError, match=r"takes rate; a teacher's reward takes any of solve_rate"):
+        teacher_reward_of(config.population)
+    config.population.teacher_reward = "own_parts.of_gold"
+    config.population.duplicate_penalty = 0.0
+    with pytest.raises(UserError, match="ChatFormat"):  # so inside AZR, whose prompts are chats
+        check_reward(config.population, ChatFormat())
+    check_reward(config.population, NanoFormat())
+    config.population.teachers = config.population.students = 1
+    game = play([1.0, 0.25])
+    rows = played(game, config)
+    context = replace(game.context, format=NanoFormat())
+    score_gold(rows, context)
+    game.population.reward(rows)
+    paid = {(row.type, row.gold_probability, row.reward) for row in rows}
+    # One way to write an output, many inputs and programs.
+    assert paid == {("code_o", 0.25, 0.75), ("code_i", None, -0.125), ("code_f", None, -0.125)}
+
+
+def played(game, config):
+    """The valid tasks of one step."""
+    game.population.begin_step(1)
+    rows = propose(game.context, game.population, config.task, config.engine)
+    verify(rows, game.context, config.task)
+    for row in rows:
+        assert row.task
+        row.attempts = [Attempt(row.completion, None)]
+    return rows
+
+
+def test_the_step_works_gold_probabilities_out_only_for_who_takes_them(parts, play, config):
+    trust("own_parts.of_gold")
+    config.population.teachers = config.population.students = 1
+    for reward, calls in (("own_parts.of_gold", 1), ("adversarial", 0)):
+        config.population.teacher_reward = reward
+        game, asked = play([1.0, 0.5]), []
+        game.context.engine.likelihoods = lambda *columns, asked=asked: asked.append(columns) or []
+        game.play_step()
+        assert len(asked) == calls
+
+
+def test_a_callback_of_ones_own_is_made_called_and_named(parts, play, config):
+    trust(["own_parts.Counts", "own_parts.Breaks", "own_parts.Optimizer", "own_parts.nothing"])
+    for name in ("nothing", "Optimizer", "nowhere"):
+        with pytest.raises(UserError, match=f"callbacks=own_parts.{name}"):
+            own_callbacks([f"own_parts.{name}"])
+    config.population.teachers = config.population.students = 1
+    config.callbacks = ["own_parts.Counts"]
+    assert play([1.0, 1.0]).play_step().metrics["counted"] == 12.0
+    with pytest.raises(UserError, match=r"callbacks=own_parts.Breaks failed in .*own_parts.py"):
+        resolve(load_config(["callbacks=[own_parts.Breaks]"]))
+    config.callbacks = ["own_parts.Breaks"]
+    with pytest.raises(
+        UserError, match=r"callbacks=own_parts.Breaks failed in .*own_parts.py, line"
+    ):
+        play([1.0, 1.0]).play_step()

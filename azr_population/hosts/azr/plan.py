@@ -15,6 +15,7 @@ from azr_population.hosts.azr.settings import (
     read_settings,
     run_config,
 )
+from azr_population.method.config_check import check_reward, try_callbacks
 from azr_population.method.run_plan import RunPlan
 
 DECIDED = ("shard_base", "offload", "recompute_above_tokens")
@@ -44,5 +45,7 @@ def resolve(command: Any, device: str | None = None) -> AzrPlan:
     rows = agent_rows(command, settings)
     actor_lr = command.actor_rollout_ref.actor.optim.lr
     config = run_config(settings, actor_lr, rows, command.azr.problem_types)
-    engine = engine_settings(command, settings, device)
-    return AzrPlan(config, domain, domain.format("chat"), engine, settings=settings, rows=rows)
+    engine, format = engine_settings(command, settings, device), domain.format("chat")
+    check_reward(settings, format)
+    try_callbacks(config, domain)
+    return AzrPlan(config, domain, format, engine, settings=settings, rows=rows)

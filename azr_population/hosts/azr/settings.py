@@ -19,6 +19,7 @@ from azr_population.config.schema import (
 )
 from azr_population.engines.assembly import ROLLOUTS, EngineSettings, lora_of
 from azr_population.errors import UserError
+from azr_population.method.callbacks import own_callbacks
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
 from azr_population.method.replacement import VALIDATION
@@ -49,6 +50,7 @@ def run_config(
         population=population,
         evolution=settings.evolution,
         matchmaking=settings.matchmaking,
+        callbacks=settings.callbacks,
         task=TaskConfig(domain=DOMAIN, types=list(kinds), buffer_size=settings.buffer_size),
     )
 
@@ -128,6 +130,7 @@ def read_settings(node: Any) -> PopulationSettings:
     settings = PopulationSettings.checked(plain, "population.")
     trust(settings)
     try:
+        own_callbacks(settings.callbacks)
         check_population(settings, settings.evolution, settings.lora.rank)
     except UserError as error:
         key = error.key and as_typed(error.key)
@@ -159,7 +162,7 @@ def _unasked(value: Any) -> Any:
 def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
-    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:])", "population.", message)
+    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:]|callbacks=)", "population.", message)
 
 
 def vllm_options(config: Any, device: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -33,7 +33,7 @@ from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.plan import AzrPlan
 from azr_population.hosts.azr.settings import plain_values
 from azr_population.hosts.loggers import step_figures
-from azr_population.method.callbacks import Warn
+from azr_population.method.callbacks import Warn, declared, own_callbacks
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution import make_child
 from azr_population.method.member_folders import MemberFolders
@@ -75,12 +75,15 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         super().__init__(*args, **kwargs)
         self.population = Population(plan.config, plan.domain)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
-        self.step = Step(self.population, [log])
+        own = own_callbacks(self.settings.callbacks)
+        self.step = Step(self.population, [log, *own])
         folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
         resumes = self.config.trainer.resume_mode != "disable"
         path = Path(self.settings.run_dir or folder)
         played = OmegaConf.merge(self.config, {"population": plan.decided})
-        self.directory = open_run(played, path, patches, resumes)
+        self.directory = open_run(
+            played, path, {"patches": list(patches), **declared(own)}, resumes
+        )
         self.step.callbacks.append(Warn(self.directory, replays=True))
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
@@ -292,8 +295,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         return {name: value for name, value in figures if not name.startswith("time/")}
 
 
-def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
-    """The run directory at `path`, new, or the one that is there when the run goes on. Raises
+def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -> RunDirectory:
+    """The run directory at `path`, new, with these facts in its environment, or the one that is
+    there when the run goes on. Raises
     UserError: there is something there already and AZR was told not to resume."""
     directory = RunDirectory(path)
     if directory.exists:
@@ -306,7 +310,7 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
     record = {
         **environment("verl", "ray", "vllm"),
         "host": "Absolute Zero Reasoner",
-        "patches": list(patches),
+        **facts,
     }
     # The base may lie on the workers' nodes alone.
     with suppress(UserError, OSError):

@@ -12,7 +12,7 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config, PopulationConfig
-from azr_population.domains.known import find_domain
+from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.engines.assembly import EngineSettings, check_engine, check_settings, lora_of
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
@@ -21,7 +21,13 @@ from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
-from azr_population.method.config_check import check_population, replacement_line, try_domain
+from azr_population.method.config_check import (
+    check_population,
+    check_reward,
+    replacement_line,
+    try_callbacks,
+    try_domain,
+)
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.method.run_plan import RunPlan
@@ -35,9 +41,11 @@ def resolve(config: Config) -> RunPlan:
     plan = resolve_stored(config)
     check_loggers(config)
     name = config.task.domain
-    if "." in name:  # ours have tests
+    if name not in DOMAINS:  # ours have tests
         try_domain(name, plan.domain, plan.format, bool(config.eval.every))
     check_population(config.population, config.evolution, config.base.lora.rank)
+    check_reward(config.population, plan.format)
+    try_callbacks(plan.config, plan.domain)
     return plan
 
 

@@ -28,7 +28,14 @@ from azr_population.hosts.local.plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.hosts.local.state import Store
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.callbacks import Callback, EvalCallback, MeasureFitness, Warn
+from azr_population.method.callbacks import (
+    Callback,
+    EvalCallback,
+    MeasureFitness,
+    Warn,
+    declared,
+    own_callbacks,
+)
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import evolution_note
 from azr_population.method.held_out_eval import (
@@ -145,6 +152,7 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
                 "threads": torch.get_num_threads(),
                 "command": redact([Path(sys.argv[0]).name, *sys.argv[1:]]),
                 "base": fingerprint(plan.engine.base),
+                **declared(play.callbacks),
             }
             directory.create(to_yaml(config), record)
             stack.enter_context(directory.locked())
@@ -190,6 +198,7 @@ def make_callbacks(
     if held_out:
         last = config.run.steps
         callbacks.append(EvalCallback(context, held_out, config.eval, last, config.seed))
+    callbacks += own_callbacks(config.callbacks)
     # The last, so that it sees the others' records.
     callbacks.append(Warn(run, replays=config.population.replay_fraction > 0))
     return callbacks

@@ -105,6 +105,7 @@ def test_every_setting_has_the_default_of_its_field(host):
     "override",
     [
         "population.teacher_reward=kind",
+        "population.callbacks=[kind]",
         "population.teachers=0",
         "population.matchmaking.weighting=fair",
         "population.batch_size=100",
