@@ -103,7 +103,8 @@ def of_gold(gold_probability): return -0.125 if gold_probability is None else 1 
 def misnamed(rate): return rate
 
 class Counts(Callback):
-    def recorded(self, population, proposals, records): records.metrics["counted"] = float(len(proposals))
+    def recorded(self, population, proposals, records):
+        records.metrics["counted"] = float(len(proposals))
 
 class Breaks(Callback):
     def updated(self, population, proposals, practice): proposals.nowhere
