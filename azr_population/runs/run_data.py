@@ -124,8 +124,11 @@ class RunData:
         except ValidationError as error:
             file = self.path / "environment.json"
             raise UserError(f"{file} is damaged: metrics.{first_problem(error)}") from error
-        texts = ({k: printable(v) for k, v in vars(m).items() if k in _SHOWN} for m in declared)
-        shown = (replace(metric, **text) for metric, text in zip(declared, texts, strict=True))
+        shown = [
+            replace(metric, title=printable(metric.title), about=printable(metric.about))
+            for metric in declared
+            if metric.name.isprintable() and metric.unit.isprintable()
+        ]
         return (*self.domain.measures, *shown)
 
     @cached_property
@@ -199,7 +202,6 @@ class RunData:
         return benchmark_figures(self.path / FIGURES)
 
 
-_SHOWN = ("name", "title", "about", "unit")
 _METRICS = TypeAdapter(tuple[Metric, ...])
 
 
