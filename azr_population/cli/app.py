@@ -31,7 +31,7 @@ HELP = {
     "padding_helptext_first_line": (0, 0, 1, 0),
 }
 GROUPS = {
-    "Run": ["demo", "train", "resume"],
+    "Run": ["demo", "train", "resume", "azr"],
     "Look": ["report", "show", "sample"],
     "Compare": ["compare", "crossplay", "recipe"],
     "Measure": ["eval", "benchmark"],

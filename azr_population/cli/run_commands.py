@@ -1,4 +1,4 @@
-"""`demo`, `train`, `resume` play a population; `report`, `show`, `sample` look at it."""
+"""`demo`, `train`, `resume`, `azr` play a population; `report`, `show`, `sample` look at it."""
 
 import sys
 from collections.abc import Sequence
@@ -123,6 +123,22 @@ def resume(path: str, overrides: Sequence[str]) -> int:
     from azr_population.hosts.local.run import resume as play
 
     return play(path, overrides).exit_code
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]...")
+def azr(overrides: Sequence[str]) -> None:
+    """Start the Absolute Zero Reasoner, under AZR's own veRL or today's.
+
+    Run it in AZR's checkout with AZR's overrides and a population.
+
+    \b
+      azr-population azr data.train_batch_size=64 +population=4t4s
+      azr-population azr data.train_batch_size=64 +population=4t4s population.dry_run=true
+    """
+    from azr_population.hosts.azr.launch import launch
+
+    launch(overrides)
 
 
 @app.command()

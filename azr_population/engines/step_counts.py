@@ -72,7 +72,7 @@ class StepCounts(NamedTuple):
         """Each prompt is read once. A decoding step reads the base, the members, and the keys and
         values of up to `load.sequences` rows."""
         a, rows = load.architecture, self.generated // self.response
-        groups = load.ranks // load.parallel
+        groups = max(1, load.ranks // load.parallel)  # a dry run says what is refused, too
         prompts = self.prompt * (self.proposals + self.answers + self.attempts // self.samples)
         waves = math.ceil(rows / self.calls / groups / load.sequences)
         steps = self.calls * waves * self.response * groups

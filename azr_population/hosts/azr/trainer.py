@@ -20,6 +20,7 @@ import numpy as np
 from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
+from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
 from azr_population.console.view import LinesView, show_start, show_step
 from azr_population.engines.base_model import fingerprint
@@ -147,6 +148,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         finally:
             self.config = whole
 
+    def _balance_batch(self, batch: DataProto, metrics: dict, *more: Any, **named: Any) -> None:
+        """Rows stay in their order, as our engine spreads them; veRL's figures of them stay too."""
+        lengths = batch.batch["attention_mask"].sum(dim=-1).tolist()
+        rows = list(range(len(lengths)))
+        metrics |= log_seqlen_unbalance(lengths, [rows], prefix="global_seqlen")
+
     def _create_train_code_gen_dataloader(
         self, problem_type: str, data_len: int, dataset_key: Any = None, seeding: bool = False
     ) -> Iterator[dict[str, Any]]:
@@ -198,6 +205,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
                 batch, metrics, timing_raw, problem_type, executor
             )
         metrics.pop("actor/entropy", None)  # see `PopulationGroup.compute_log_prob`
+        # Of one batch, and veRL 0.9.1 joins only batches that agree in it; nobody of ours reads it.
+        batch.meta_info.pop("global_token_num", None)
         self.step.credit(batch, problem_type)
         return batch, metrics
 
@@ -228,7 +237,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's validation, taken by the students that `population.validate_members` names, and
         recorded; what AZR logs is that of the student with the best rating."""
         best, which = self.population.best_student(), self.settings.validate_members
-        at_end = which == "last_all" and self.population.step >= self.total_training_steps
+        # Before its last validation AZR has counted on.
+        at_end = which == "last_all" and self.global_steps >= self.total_training_steps
         everyone = self.population.roster.students if which == "all" or at_end else [best]
         rows, scores = [], {}
         for student in sorted(everyone, key=lambda member: member.name == best.name):
@@ -265,7 +275,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         if not self.global_steps:
             self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(self.global_steps)
-        members, steps = self.population.roster.to_json(), self.total_training_steps
+        # AZR plays the steps below its total.
+        members, steps = self.population.roster.to_json(), self.total_training_steps - 1
         name, step = self.settings.name, self.global_steps
         show_start(self.view, self.directory, name, steps, step, members)
 

@@ -45,12 +45,14 @@ def doctor() -> int:
         "the nano base": (nano_base_path() / "model.safetensors").is_file(),
         "AZR_HOME": azr is not None,
         "verl": installed("verl") is not None,
+        "veRL 0.4.1": installed("verl") == "0.4.1",
         "ray": installed("ray") is not None,
         "a GPU": gpu,
     }
     uses = {
         "local runs: azr-population train": ("seccomp", "the nano base"),
-        "runs inside AZR: +population=4t4s": ("AZR_HOME", "verl", "ray"),
+        "runs inside AZR: azr-population azr +population=4t4s": ("AZR_HOME", "verl", "ray"),
+        "stock AZR, to compare with: azr-population azr": ("AZR_HOME", "veRL 0.4.1", "ray"),
         "7B bases: base=hf engine=torch_cuda": ("a GPU",),
     }
     for use, needs in uses.items():

@@ -1,5 +1,6 @@
 """AZR's own command, from its checkout, on CPUs and with a tiny base."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,6 +15,12 @@ ENTRY = "absolute_zero_reasoner.main_azr_ppo"
 SEEDS = "data/7b_coder_seed_io.jsonl"
 CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
 HERE = Path(__file__).parent
+
+
+def command():
+    """What starts AZR: its own module under the veRL that it pins, our command under later ones."""
+    stock = importlib.util.find_spec("verl.workers.fsdp_workers")
+    return ["-m", ENTRY] if stock else ["-m", "azr_population.cli", "azr"]
 
 
 def prepare(folder):
@@ -105,7 +112,7 @@ def start(folder, extra, variables=None, place=AZR_HOME):
     (Path(tempfile.gettempdir()) / f"azr{os.getpid()}").mkdir(exist_ok=True)
     with (folder / "log").open("w") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", ENTRY, *overrides(folder), *extra],
+            [sys.executable, *command(), *overrides(folder), *extra],
             cwd=place,
             env=environment(folder) | (variables or {}),
             stdout=log,

@@ -72,10 +72,12 @@ def same_records(one, other, *names):
 def test_a_population_plays_all_problem_types(folder):
     extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
     log = host.played(folder, [*extra, "trainer.total_training_steps=4"])
-    # Two calls a step, of 3 types with 2 batches of 4 rows for each of 4 members, and one for the
-    # validation at the end.
-    *calls, validation = generated(log)
-    assert len(calls) == 2 * 4 and calls[::2] == [96] * 4 and validation == 4
+    # Two calls a step, of 3 types with 2 batches of 4 rows for each of 4 members, and one for each
+    # student's validation at the end.
+    calls, validations = generated(log)[:8], generated(log)[8:]
+    assert len(calls) == 2 * 4 and calls[::2] == [96] * 4 and validations == [4] * 4
+    taken = [row["member"] for row in records(folder, "validations")]
+    assert sorted(taken) == [f"student_{slot}" for slot in range(4)]
     steps, matches, births = (records(folder, n) for n in ("metrics", "matches", "lineage"))
     assert [step["step"] for step in steps] == [1, 2, 3, 4]
     for step in steps:
@@ -120,7 +122,8 @@ def test_merged_calls_change_nothing(folder, population, steps):
             f"trainer.total_training_steps={steps}", f"trainer.default_local_dir={folder / out}",
         ]  # fmt: skip
         log = host.played(folder, extra)
-        assert len(generated(log)) == (2 if merge else 9) * steps + 1
+        students = 4 if population == "4t4s" else 1
+        assert len(generated(log)) == (2 if merge else 9) * steps + students
     same_records(*(run_directory(folder, out) for out in runs.values()))
 
 

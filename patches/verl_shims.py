@@ -1,0 +1,95 @@
+"""Stand-ins for the modules of veRL 0.4.1 that AZR imports and later versions no longer have.
+
+They are found only where nothing else is: under veRL 0.4.1 nothing changes. AZR imports them by
+name and calls none but the two string functions, because a population brings its own workers.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from azr_population.errors import UserError
+
+from .mechanism import digest
+
+WORKERS = "verl.workers.fsdp_workers"
+"""Where stock AZR's actor, rollout and critic are; a veRL without it cannot run stock AZR."""
+
+
+@dataclass(frozen=True)
+class Shim:
+    """What stands in for one module."""
+
+    names: tuple[str, ...]
+    """What AZR imports from it."""
+    digest: str
+    """Of the sources of these names in veRL 0.4.1, which they stand for (`mechanism.digest`)."""
+    make: Callable[["Shim"], dict[str, Any]]
+    """Makes the objects by name."""
+
+
+def _from_math_reward(shim: Shim) -> dict[str, Any]:
+    """veRL 0.9.1 has renamed the module; the two functions have the same source."""
+    renamed = "verl.utils.reward_score.math_reward"
+    if digest(renamed, shim.names) != shim.digest:
+        raise UserError(
+            f"{', '.join(shim.names)} of {renamed} are not veRL 0.4.1's; use veRL 0.9.1"
+        )
+    module = importlib.import_module(renamed)
+    return {name: getattr(module, name) for name in shim.names}
+
+
+def _not_called(shim: Shim) -> dict[str, Any]:
+    """Classes that AZR wraps for Ray, and a function that it calls for LoRA of veRL's own."""
+
+    class Gone:
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            raise UserError("this veRL no longer has the workers of stock AZR; use veRL 0.4.1")
+
+    return {name: type(name, (Gone,), {}) for name in shim.names}
+
+
+SHIMS = {
+    "verl.utils.reward_score.math": Shim(
+        ("remove_boxed", "last_boxed_only_string"), "a43dcd81e7196b1a", _from_math_reward
+    ),
+    "verl.utils.vllm_utils": Shim(("is_version_ge",), "98f893badd40b44d", _not_called),
+    WORKERS: Shim(
+        (
+            "ActorRolloutRefWorker",
+            "AsyncActorRolloutRefWorker",
+            "CriticWorker",
+            "RewardModelWorker",
+        ),
+        "18886a876ecb60f2",
+        _not_called,
+    ),
+}
+"""By module. The two of Megatron are not among them: AZR's branch for it ends in an error of its
+own before it imports them."""
+
+
+class _Finder(MetaPathFinder, Loader):
+    """The last to be asked for a module."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Of a module that has a stand-in."""
+        return ModuleSpec(name, self, origin="azr_population") if name in SHIMS else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fills the module."""
+        shim = SHIMS[module.__name__]
+        vars(module).update(shim.make(shim))
+
+
+def install() -> None:
+    """Has the stand-ins found, in this process."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

@@ -1,0 +1,73 @@
+"""The same scripted completions under AZR's pins and under today's versions give the same run.
+
+By hand, with the Python of the other environment:
+
+    AZR_HOME=... OTHER_PYTHON=ENV/bin/python python -m pytest -m azr THIS_FILE
+"""
+
+import json
+import os
+import sys
+
+import host
+import needs
+import pytest
+import torch
+from test_run_in_azr import POPULATION, run_directory
+
+from azr_population.weights.peft_folder import load_adapter
+
+OTHER = os.environ.get("OTHER_PYTHON", "")
+
+pytestmark = [
+    pytest.mark.azr,
+    pytest.mark.slow,
+    pytest.mark.skipif(not OTHER, reason="OTHER_PYTHON names no Python of the other stack"),
+]
+
+# Computed by two versions of transformers; they differ by rounding.
+SCORES = {"log_prob"}
+
+
+def records(run, name):
+    lines = [json.loads(line) for line in (run / f"{name}.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key not in SCORES} for row in lines]
+
+
+def updates(folder):
+    """dW of each module: an operator that factors it anew may choose other factors."""
+    member = load_adapter(folder)
+    return {
+        name: member.spec.scaling * pair.B.double() @ pair.A.double()
+        for name, pair in member.factors.items()
+    }
+
+
+def test_the_same_completions_give_the_same_run(tmp_path, monkeypatch):
+    needs.verl()
+    host.prepare(tmp_path)
+    # The command of ours runs under both.
+    monkeypatch.setattr(host, "command", lambda: ["-m", "azr_population.cli", "azr"])
+    runs = []
+    for out, python in (("here", sys.executable), ("there", OTHER)):
+        monkeypatch.setattr(sys, "executable", python)
+        host.played(tmp_path, [
+            "+population=4t4s", *POPULATION, "population.dtype=float32",
+            "population.log_completions=10000", "trainer.total_training_steps=3",
+            "trainer.save_freq=3", f"trainer.default_local_dir={tmp_path / out}",
+        ])  # fmt: skip
+        runs.append(run_directory(tmp_path, out))
+    versions = [json.loads((run / "environment.json").read_text())["packages"] for run in runs]
+    assert versions[0]["verl"] != versions[1]["verl"], versions
+    # Matches with ratings, births, tasks with rewards, rows with rewards and advantages.
+    for name in ("matches", "lineage", "tasks", "completions", "validations"):
+        here, there = (records(run, name) for run in runs)
+        assert here and here == there, name
+    worst = 0.0
+    for member in sorted(path.name for path in (runs[0] / "members").glob("*_*")):
+        here, there = (updates(run / "members" / member) for run in runs)
+        assert here.keys() == there.keys()
+        for name, update in here.items():
+            assert torch.allclose(update, there[name], rtol=0, atol=1e-6), (member, name)
+            worst = max(worst, float((update - there[name]).abs().max()))
+    print(f"members differ by {worst:.1e} at most: {versions}")
