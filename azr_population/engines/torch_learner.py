@@ -162,7 +162,8 @@ class TorchLearner:
         sums: list[Tensor] = []
         if self.parallel:
             limit = piece_tokens(int(whole), limit)
-            sums = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
+            # Row by row, as sums over ranks are, or the norm below is added up in another order.
+            sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters]
         totals: dict[str, float] = {}
         batches = list(pieces(samples, limit, self.shares_prompts))
         # Once on a rank without rows too: it reports the metrics that others do.

@@ -45,8 +45,8 @@ class RefereeSettings:
     timeout: float = 60.0
     cpu_seconds: float = 0.5
     """CPU seconds of one execution; 0: only the timeout counts. With this limit, and a timeout well
-    above it, verdicts do not depend on how busy the machine is, unless a program takes about as
-    long: a processor whose other thread is busy needs up to 1.6 times the seconds."""
+    above it, verdicts do not depend on how busy the machine is, unless a program takes between half
+    and twice the limit: a busy core needs that many more seconds for the same program."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
     """Limit of one output; a literal has at most `literal.MAX_CHARS`, a script's text may be

@@ -21,46 +21,48 @@ ROW_NORM = 3**-0.5
 """Expected norm of a row of U(-1/sqrt(in), 1/sqrt(in)), PEFT's initialisation of A."""
 
 
-WELL_CONDITIONED = 1e3
-"""Up to this condition of a factor its Gram matrix keeps 10 digits."""
+WELL_CONDITIONED = 1e2
+"""Up to some ten times this condition of a factor its Gram matrix keeps 10 digits."""
 
 
 class Spectrum(NamedTuple):
-    """The thin SVD dW = left diag(singular) right of one layer's update.
+    """The thin SVD dW = (B U) diag(S) (V A) of one layer's update B [out, k] A [k, in].
 
-    `left` [out, k], `singular` [k], descending, `right` [k, in]; float64. If k exceeds the layer's
-    full rank, the remaining singular values and vectors are zero.
+    `U` [k, k] and `V` [k, k] are small, so that an operator changes them before the tall factors
+    are multiplied once. B U has orthonormal columns and V A orthonormal rows; S descends. All on
+    the CPU but B and A; float64. If k exceeds the layer's full rank, the remaining singular values
+    and vectors are zero.
     """
 
-    left: Tensor
-    singular: Tensor
-    right: Tensor
+    B: Tensor
+    U: Tensor
+    S: Tensor
+    V: Tensor
+    A: Tensor
 
-    def factors(self, rank: int, dtype: torch.dtype) -> Factors:
-        """Factors (see `scaled`) of the best approximation of that rank (Eckart-Young)."""
-        left = self.left[:, :rank] * self.singular[:rank]
-        return scaled(left, self.right[:rank], dtype)
+    def child(self, left: Tensor, right: Tensor, dtype: torch.dtype) -> Factors:
+        """Factors of (B `left`) (`right` A), for `left` [k, r] and `right` [r, k] made of U, S and
+        V: scaled like a fresh LoRA, if `right` A has rows of norm 1."""
+        A = ((right * ROW_NORM).to(self.A.device) @ self.A).to(dtype)
+        return Factors(A, (self.B @ (left / ROW_NORM).to(self.B.device)).to(dtype))
+
+    def best(self, rank: int, dtype: torch.dtype) -> Factors:
+        """Factors of the best approximation of that rank (Eckart-Young)."""
+        return self.child((self.U * self.S)[:, :rank], self.V[:rank], dtype)
 
 
 def decompose(B: Tensor, A: Tensor) -> Spectrum:
     """The SVD of B [out, k] @ A [k, in]; any real dtype, finite values."""
-    (tall_B, to_Q_B, R_B), (tall_A, to_Q_A, R_A) = (
-        _orthogonal(B.double()),
-        _orthogonal(A.double().mT),
-    )
-    U, singular, Vt = torch.linalg.svd(R_B @ R_A.mT, full_matrices=False)
-    left = tall_B @ (to_Q_B @ U).to(B.device)
-    right = (Vt @ to_Q_A.mT).to(A.device) @ tall_A.mT
-    singular = singular.to(B.device)
+    k = B.shape[1]
+    (B, to_Q_B, R_B), (A, to_Q_A, R_A) = _orthogonal(B.double()), _orthogonal(A.double().mT)
+    U, S, V = torch.linalg.svd(R_B @ R_A.mT, full_matrices=False)
+    U, V = to_Q_B @ U, V @ to_Q_A.mT
     # The sign of a pair of singular vectors is arbitrary: a fixed probe chooses it.
-    probe = torch.arange(1, A.shape[1] + 1, dtype=torch.float64, device=A.device).sin()
-    signs = torch.where(right @ probe < 0, -1.0, 1.0)
-    missing = B.shape[1] - len(singular)
-    return Spectrum(
-        pad(left * signs, (0, missing)),
-        pad(singular, (0, missing)),
-        pad(right * signs[:, None], (0, 0, 0, missing)),
-    )
+    probe = torch.arange(1, len(A) + 1, dtype=torch.float64, device=A.device).sin()
+    signs = torch.where(V @ (A.mT @ probe).cpu() < 0, -1.0, 1.0)
+    missing = k - len(S)
+    U, V = pad(U * signs, (0, missing)), pad(V * signs[:, None], (0, 0, 0, missing))
+    return Spectrum(B, U, pad(S, (0, missing)), V, A.mT)
 
 
 def _orthogonal(tall: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -69,18 +71,14 @@ def _orthogonal(tall: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     By the Gram matrix [k, k], which squares the condition: where that costs digits, by QR. C and R
     are on the CPU, which is faster with matrices that small than a GPU.
     """
-    squares, vectors = torch.linalg.eigh((tall.mT @ tall).cpu())
-    if tall.shape[0] < tall.shape[1] or not squares[0] > WELL_CONDITIONED**-2 * squares[-1]:
-        Q, R = torch.linalg.qr(tall)
-        return Q, torch.eye(Q.shape[1], dtype=Q.dtype), R.cpu()
-    lengths = squares.sqrt()
-    return tall, vectors / lengths, lengths[:, None] * vectors.mT
-
-
-def scaled(left: Tensor, right: Tensor, dtype: torch.dtype) -> Factors:
-    """Factors of left @ right, scaled like a fresh LoRA: rows of A have the norm of PEFT's
-    initialisation. The rows of `right` [r, in] have norm 1."""
-    return Factors((right * ROW_NORM).to(dtype), (left / ROW_NORM).to(dtype).contiguous())
+    L, failed = torch.linalg.cholesky_ex((tall.mT @ tall).cpu())
+    if not failed:
+        eye = torch.eye(len(L), dtype=L.dtype)
+        C = torch.linalg.solve_triangular(L, eye, upper=False).mT
+        if float(L.norm() * C.norm()) < len(L) * WELL_CONDITIONED:  # at least the condition
+            return tall, C, L.mT
+    Q, R = torch.linalg.qr(tall)
+    return Q, torch.eye(Q.shape[1], dtype=Q.dtype), R.cpu()
 
 
 def convert(adapter: Adapter, rank: int, alpha: float, generator: torch.Generator) -> Adapter:

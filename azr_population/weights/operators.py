@@ -20,7 +20,7 @@ from torch import Tensor
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.lowrank import decompose, scaled
+from azr_population.weights.lowrank import decompose
 from azr_population.weights.operator import operator
 
 NEGLIGIBLE = 1e-6
@@ -39,16 +39,15 @@ def svd_structured(
     components are not rotated, because their vectors are arbitrary.
     """
     pairs, r = list(parents[0].factors.values()), parents[0].spec.rank
-    like = pairs[0].B
-    growths = _normal((len(pairs), r), generator, like)
-    turns = [_normal((len(pairs), r, r), generator, like) for _ in range(2)]
+    growths = _normal((len(pairs), r), generator)
+    turns = [_normal((len(pairs), r, r), generator) for _ in range(2)]
     factors = []
     for pair, growth, *turned in zip(pairs, growths, *turns, strict=True):
-        left, singular, right = decompose(pair.B, pair.A)
-        active = singular > NEGLIGIBLE * singular[0]
+        parent = decompose(pair.B, pair.A)
+        active = NEGLIGIBLE * parent.S[0] < parent.S
         K, L = (eps * _skew(turn) * active * active[:, None] for turn in turned)
-        left = (left + left @ K) * singular * torch.exp(eps * growth)
-        factors.append(scaled(left, right + L.mT @ right, pair.A.dtype))
+        left = (parent.U + parent.U @ K) * parent.S * torch.exp(eps * growth)
+        factors.append(parent.child(left, parent.V + L.mT @ parent.V, pair.A.dtype))
     return adapter_like(parents[0], factors)
 
 
@@ -90,9 +89,9 @@ def component_masking(
     scores = torch.rand(len(pairs), r, generator=generator, device=generator.device)
     keep = torch.ones_like(scores).scatter_(1, scores.argsort(dim=1)[:, : math.ceil(rho * r)], 0.0)
     factors = []
-    for pair, mask in zip(pairs, keep.to(pairs[0].B.device), strict=True):
-        left, singular, right = decompose(pair.B, pair.A)
-        factors.append(scaled(left * (singular * mask), right, pair.A.dtype))
+    for pair, mask in zip(pairs, keep.cpu(), strict=True):
+        parent = decompose(pair.B, pair.A)
+        factors.append(parent.child(parent.U * parent.S * mask, parent.V, pair.A.dtype))
     return adapter_like(parents[0], factors)
 
 
@@ -138,11 +137,9 @@ def _beside(generator: torch.Generator, device: torch.device) -> torch.Generator
     return torch.Generator("cpu" if device.type == "meta" else device).manual_seed(seed)
 
 
-def _normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """Standard normals drawn on the generator's device, moved to that of `like`."""
-    return torch.randn(tuple(shape), generator=generator, device=generator.device).to(
-        like.device, torch.float64
-    )
+def _normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Standard normals drawn on the generator's device, moved to the CPU."""
+    return torch.randn(tuple(shape), generator=generator, device=generator.device).cpu().double()
 
 
 def _skew(matrix: Tensor) -> Tensor:
@@ -169,7 +166,7 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
             inputs.append(pair.A * columns)
         outputs = torch.cat([0.5 * pair.B.double() for pair in pairs], dim=1)
         spectrum = decompose(outputs, torch.cat(inputs))
-        children.append(spectrum.factors(parents[0].spec.rank, pairs[0].A.dtype))
+        children.append(spectrum.best(parents[0].spec.rank, pairs[0].A.dtype))
     return adapter_like(parents[0], children)
 
 
@@ -206,10 +203,16 @@ def svd_subspace(
     k = int(k)
     factors = []
     for pairs in _layers(parents):
-        first, second = (decompose(pair.B, pair.A) for pair in pairs)
-        left = [first.left[:, :k] * first.singular[:k], second.left[:, k:] * second.singular[k:]]
-        right = [first.right[:k], second.right[k:]]
-        factors.append(scaled(torch.cat(left, dim=1), torch.cat(right), pairs[0].A.dtype))
+        parts = [
+            parent.child((parent.U * parent.S)[:, taken], parent.V[taken], pairs[0].A.dtype)
+            for parent, taken in zip(
+                (decompose(pair.B, pair.A) for pair in pairs),
+                (slice(k), slice(k, None)),
+                strict=True,
+            )
+        ]
+        A, B = torch.cat([part.A for part in parts]), torch.cat([part.B for part in parts], dim=1)
+        factors.append(Factors(A, B))
     return adapter_like(parents[0], factors)
 
 
@@ -236,7 +239,7 @@ def extrapolative(
     for better, weaker in _layers(parents):
         outputs = torch.cat([eta * better.B.double(), (1 - eta) * weaker.B.double()], dim=1)
         spectrum = decompose(outputs, torch.cat([better.A, weaker.A]))
-        factors.append(spectrum.factors(parents[0].spec.rank, better.A.dtype))
+        factors.append(spectrum.best(parents[0].spec.rank, better.A.dtype))
     return adapter_like(parents[0], factors)
 
 
