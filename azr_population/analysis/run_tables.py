@@ -7,6 +7,7 @@ import pandas as pd
 
 from azr_population.printable import duration
 from azr_population.runs.records import (
+    ROLES,
     Record,
     by_number,
     conservative,
@@ -39,11 +40,10 @@ def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[di
         }
         for name, member in metrics_of_members(last).items()
     ]
-    order = ("teacher", "student", "agent")
     return sorted(
         rows,
         key=lambda row: (
-            order.index(row["role"]),
+            ROLES.index(row["role"]),
             -(row["conservative"] or 0.0),
             by_number(row["name"]),
         ),

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import rich_click as click
 from click.exceptions import Exit
 from click.shell_completion import shell_complete
 
 from azr_population import __version__
+from azr_population.config.schema import Dtype
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable, redact
 from azr_population.registry import EVERYTHING, trust
@@ -45,6 +46,7 @@ number = partial(click.option, type=POSITIVE, metavar="N")
 flag = partial(click.option, is_flag=True)
 out_option = partial(click.option, "--out", type=FILE)
 seed_option = partial(click.option, "--seed", type=int, default=1)
+dtype_option = partial(click.option, "--dtype", type=click.Choice(get_args(Dtype)))
 json_option = flag("--json", "as_json", help="as JSON")
 base_option = click.option(
     "--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names"

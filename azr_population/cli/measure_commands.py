@@ -12,6 +12,7 @@ from azr_population.cli.app import (
     FILE,
     app,
     base_option,
+    dtype_option,
     flag,
     json_option,
     number,
@@ -77,12 +78,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
 @seed_option(help="seed of the samples")
 @base_option
 @click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "bfloat16", "float16"]),
-    default="float32",
-    help="dtype of the weights",
-)
+@dtype_option(default="float32", help="dtype of the weights")
 @click.option("--device", default="cpu", metavar="cpu|cuda", help="device of the model")
 @number("--batch-size", default=64, help="completions sampled at a time")
 @click.option(
@@ -209,7 +205,8 @@ def recipe(show_list: bool, **options: Any) -> int:
     from azr_population.experiments.command import print_list, run_recipe
     from azr_population.experiments.plan import RecipeOptions
 
-    if show_list or options["name"] is None:
-        print_list()
+    typed = RecipeOptions(**options)
+    if show_list or not typed.name:
+        print_list(typed)
         return 0
-    return run_recipe(RecipeOptions(**options))
+    return run_recipe(typed)

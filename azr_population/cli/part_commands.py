@@ -11,6 +11,7 @@ from azr_population.cli.app import (
     NAME,
     app,
     base_option,
+    dtype_option,
     flag,
     number,
     only_one,
@@ -182,12 +183,7 @@ def push(path: str, members: Sequence[str], **options: Any) -> None:
     help="a name at the server and its PEFT folder, repeatable",
 )
 @click.option("--old", multiple=True, metavar="NAME=FOLDER", help="what it was before, repeatable")
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "bfloat16", "float16"]),
-    default="bfloat16",
-    help="the server's",
-)
+@dtype_option(default="bfloat16", help="the server's")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="to score on")
 @click.option("--api-key", envvar="OPENAI_API_KEY", metavar="KEY", help="or OPENAI_API_KEY")
 def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **options: Any) -> int:

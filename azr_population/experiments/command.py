@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import rich_click as click
@@ -140,7 +141,7 @@ def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
         raise UserError(f"{name} was not started; --from-results draws the committed runs")
 
 
-def print_list() -> None:
+def print_list(options: RecipeOptions) -> None:
     """All recipes as a table: the question or the paper's claim, and how many of the planned runs
     are committed."""
     from rich.console import Console
@@ -151,8 +152,7 @@ def print_list() -> None:
     table = Table(*heads, box=None, pad_edge=False)
     for name in recipe_names():
         recipe = read_recipe(name, arms)
-        nowhere = Path(os.devnull)
-        plan = RecipePlan(recipe, arms, RecipeOptions(name, out=nowhere))
+        plan = RecipePlan(recipe, arms, replace(options, name=name, out=Path(os.devnull)))
         stored = [plan.committed / run.arm_name / run.path.name for run in plan.runs]
         count = sum((path / "config.yaml").is_file() for path in stored)
         committed = f"{count} of {len(stored)} runs" if stored else "results"

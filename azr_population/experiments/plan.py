@@ -31,19 +31,20 @@ from azr_population.runs.run_data import RunData
 
 @dataclass(frozen=True)
 class RecipeOptions:
-    """The options of `azr-population recipe`; where a field is None it is the recipe's own."""
+    """The options of `azr-population recipe`, whose help has meanings and defaults; where a field
+    is None it is the recipe's own."""
 
     name: str
-    from_results: bool = False
-    dry_run: bool = False
-    yes: bool = False
-    seeds: str | None = None
-    steps: int | None = None
-    arms: str | None = None
-    scale: str = "nano"
-    out: Path | None = None
-    save_results: bool = False
-    jobs: int = 1
+    from_results: bool
+    dry_run: bool
+    yes: bool
+    seeds: str | None
+    steps: int | None
+    arms: str | None
+    scale: str
+    out: Path | None
+    save_results: bool
+    jobs: int
 
 
 @dataclass(frozen=True)

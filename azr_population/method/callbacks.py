@@ -186,7 +186,7 @@ class Warn(Callback):
     """Prints each warning once, in the step in which it begins (`runs/run_warnings.py`)."""
 
     run: RunDirectory
-    replays: bool
+    uses_replay: bool
     """Whether students train on tasks of earlier steps, as AZR's solver always does."""
     _watch: Watch | None = None
 
@@ -194,7 +194,7 @@ class Warn(Callback):
         self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
         if self._watch is None:
-            self._watch = Watch(self.replays)
+            self._watch = Watch(self.uses_replay)
             # A resumed run has some records; what they warn of was printed.
             self._watch.read(self.run.read("metrics"), self.run.read("evals"))
         warnings = self._watch.read([records.metrics], records.evals)

@@ -17,18 +17,8 @@ import trueskill
 
 from azr_population.errors import UserError
 from azr_population.files import check_name
-
-
-class Role(str, Enum):
-    """What a member does in a step; PopuLoRA's teachers only propose, its students only solve."""
-
-    TEACHER = "teacher"
-    STUDENT = "student"
-    AGENT = "agent"
-    """The single self-playing model of AZR: proposes and solves."""
-
-    def __str__(self) -> str:
-        return self.value
+from azr_population.runs.records import Role as Role
+from azr_population.runs.records import lower_bound
 
 
 @dataclass(frozen=True)
@@ -40,8 +30,8 @@ class Rating:
 
     @property
     def conservative(self) -> float:
-        """mu - 3 sigma: the member's skill is above this with a probability of 99.9%."""
-        return self.mu - 3.0 * self.sigma
+        """mu - 3 sigma, which members of a role are compared by."""
+        return lower_bound(self.mu, self.sigma)
 
 
 @dataclass

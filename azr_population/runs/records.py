@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -20,10 +21,15 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
+def lower_bound(mu: float, sigma: float) -> float:
+    """mu - 3 sigma: a member's skill is above this with a probability of 99.9%."""
+    return mu - 3.0 * sigma
+
+
 def conservative(member: Record) -> float | None:
-    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
+    """The `lower_bound` in a member's metrics; None for a member without a rating."""
     mu, sigma = member.get("mu"), member.get("sigma")
-    return None if mu is None or sigma is None else mu - 3.0 * sigma
+    return None if mu is None or sigma is None else lower_bound(mu, sigma)
 
 
 def show(value: Any, form: str, missing: str = "-") -> str:
@@ -44,7 +50,19 @@ def by_number(name: str) -> tuple[str, int]:
     return (stem, int(digits)) if digits.isdecimal() else (name, 0)
 
 
-ROLES = ("teacher", "student", "agent")
+class Role(str, Enum):
+    """What a member does in a step; PopuLoRA's teachers only propose, its students only solve."""
+
+    TEACHER = "teacher"
+    STUDENT = "student"
+    AGENT = "agent"
+    """The single self-playing model of AZR: proposes and solves."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+ROLES = tuple(role.value for role in Role)
 
 
 def grouped(line: Record) -> dict[str, dict[str, Any]]:

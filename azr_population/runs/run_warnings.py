@@ -39,10 +39,10 @@ class RunWarning(NamedTuple):
 
 def warnings_of(run: RunData) -> list[RunWarning]:
     """The warnings of a run, as far as it is recorded."""
-    return Watch(replays(run)).read(run.lines, run.read("evals"))
+    return Watch(uses_replay(run)).read(run.lines, run.read("evals"))
 
 
-def replays(run: RunData) -> bool:
+def uses_replay(run: RunData) -> bool:
     """Whether students train on tasks of earlier steps; AZR's solver always does."""
     share = run.value("population", "replay_fraction")
     return run.value("azr") is not None or bool(share)
@@ -53,9 +53,9 @@ class Watch:
     is judged by its own records, not by those of the member that it replaced.
     """
 
-    def __init__(self, replays: bool = False) -> None:
-        """`replays`: whether the run has what keeps students from forgetting."""
-        self._replays = replays
+    def __init__(self, uses_replay: bool = False) -> None:
+        """`uses_replay`: whether the run has what keeps students from forgetting."""
+        self._uses_replay = uses_replay
         self._recent: dict[tuple[str, Any, str], list[float]] = {}
         self._best: dict[tuple[str, Any], Sequence[float]] = {}
         self._given: set[tuple[str, Any, str]] = set()
@@ -108,7 +108,7 @@ class Watch:
                     f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step},"
                     f" {most:.0%} at its best (members/best keeps the run's best student)"
                 )
-                text = text if self._replays else f"{text}; {REPLAY}"
+                text = text if self._uses_replay else f"{text}; {REPLAY}"
                 yield RunWarning(step, member, "forgets", text)
 
     def _is_new(self, member: str, generation: Any, kind: str) -> bool:

@@ -15,6 +15,7 @@ from refusals import refuses
 
 from azr_population.analysis.statistics import Estimate
 from azr_population.cli import main
+from azr_population.cli.measure_commands import recipe as recipe_command
 from azr_population.config.inside_azr import register_arms
 from azr_population.config.load import load_config, to_yaml
 from azr_population.config.schema import HyperparameterConfig
@@ -90,7 +91,9 @@ def played(run, steps=4):
 
 
 def plan(out, **options):
-    return RecipePlan(RECIPE, ARMS, RecipeOptions("mine", out=out, **options))
+    asked = recipe_command.make_context("recipe", ["mine"]).params | {"out": out} | options
+    del asked["show_list"]
+    return RecipePlan(RECIPE, ARMS, RecipeOptions(**asked))
 
 
 @pytest.fixture

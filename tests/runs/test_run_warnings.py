@@ -98,7 +98,7 @@ def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):
     run.create("seed: 1\n", {})
     *before, last = lines("solve_rate", [0.01] * 20)
     run.append("metrics", before)
-    warn, notes = Warn(run, replays=True), []
+    warn, notes = Warn(run, uses_replay=True), []
     for line in (last, {**last, "step": 21}):
         records = StepRecords(line, [], [], [], [])
         warn.recorded(SimpleNamespace(step=line["step"]), [], records)

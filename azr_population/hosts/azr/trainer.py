@@ -85,7 +85,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.directory = open_run(
             played, path, {"patches": list(patches), **declared(own)}, resumes
         )
-        self.step.callbacks.append(Warn(self.directory, replays=True))
+        self.step.callbacks.append(Warn(self.directory, uses_replay=True))
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
         self._next_batches: dict[str, deque[dict[str, Any]]] = {}

@@ -137,7 +137,7 @@ def _layout(plan: RunPlan, model_config: Any, longest: int) -> Load | None:
         plan.engine,
         longest - written,
         written,
-        rows=attempts(population) + replays(population),
+        rows=attempt_rows(population) + replay_rows(population),
         ranks=plan.config.engine.workers,
     )
 
@@ -195,17 +195,17 @@ def _row_limits(plan: RunPlan, kind: str) -> tuple[int, int]:
     )
 
 
-def proposals(population: PopulationConfig) -> int:
+def proposal_rows(population: PopulationConfig) -> int:
     """Rows that a step's teachers write."""
     return population.proposal_batch_size * max(1, population.teachers)
 
 
-def attempts(population: PopulationConfig) -> int:
+def attempt_rows(population: PopulationConfig) -> int:
     """Rows that a step's students write at most at new tasks."""
-    return proposals(population) * population.samples_per_task
+    return proposal_rows(population) * population.samples_per_task
 
 
-def replays(population: PopulationConfig) -> int:
+def replay_rows(population: PopulationConfig) -> int:
     """Rows that they write at tasks of earlier steps."""
     tasks = population.replay_batch_size * max(1, population.students)
     return tasks * population.samples_per_task
@@ -227,8 +227,8 @@ def lines(plan: RunPlan) -> Iterator[str]:
         f"{run.checkpoint_every}"
     )
     yield (
-        f"a step: {proposals(population)} proposals, at most {attempts(population)} attempts at "
-        f"them and {replays(population)} at earlier tasks; at most "
+        f"a step: {proposal_rows(population)} proposals, at most {attempt_rows(population)} "
+        f"attempts at them and {replay_rows(population)} at earlier tasks; at most "
         f"{population.batch_size * len(roster)} rows trained on ({population.batch_size} a member)"
     )
     yield replacement_line(config.evolution, population.teachers, population.students)

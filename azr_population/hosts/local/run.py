@@ -200,7 +200,7 @@ def make_callbacks(
         callbacks.append(EvalCallback(context, held_out, config.eval, last, config.seed))
     callbacks += own_callbacks(config.callbacks)
     # The last, so that it sees the others' records.
-    callbacks.append(Warn(run, replays=config.population.replay_fraction > 0))
+    callbacks.append(Warn(run, uses_replay=config.population.replay_fraction > 0))
     return callbacks
 
 
