@@ -45,8 +45,8 @@ class Change(NamedTuple):
 
 
 def measured_changes(run: RunData, last: int) -> dict[str, Change]:
-    """By metric: `solve_rate`, the size, `valid_frac`, `eval/greedy`, as far as recorded up to step
-    `last`; nothing for a run of one step.
+    """By metric: `solve_rate`, the size, `lines`, `valid_frac`, `eval/greedy`, as far as recorded
+    up to step `last`; nothing for a run of one step.
 
     The solve rate and the size of valid tasks and the share of valid proposals are means over
     steps: a step is one observation, because what it proposes and solves depends on the members as
@@ -55,7 +55,8 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
     if last < 2:
         return {}
     changes: dict[str, Change] = {}
-    names = ["solve_rate", *(measure.name for measure in run.domain.measures[:1])]
+    sizes = [measure.name for measure in run.domain.measures]
+    names = ["solve_rate", *sizes[:1], *(name for name in sizes[1:] if name == "lines")]
     tasks = _by_step(run.read("tasks"), names).mean()
     matches = _by_step(run.read("matches"), ["valid", "proposed"]).sum()
     matches = matches[matches["valid"].between(0, matches["proposed"]) & (matches["proposed"] > 0)]

@@ -20,6 +20,10 @@ class Summary(NamedTuple):
     wrong: str
     """Why there is no valid proposal; the other sentences are then empty."""
     students: str
+    programs: str
+    """Whether they grew, and whether students keep up."""
+    held_out: str
+    """Each group of held-out tasks, at the first and at the last eval."""
     best: str
     evolution: str
     next: list[str]
@@ -28,15 +32,16 @@ class Summary(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """For the end of the terminal's output."""
-        said = [self.students, self.best, self.evolution]
+        said = [self.programs, self.students, self.held_out, self.best, self.evolution]
         return [*filter(None, said), *(f"next: {command}" for command in self.next)]
 
 
 def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
     """The summary of a run as far as it is recorded; `changes` are `measured_changes`."""
     if wrong := nothing_valid(run.table):
-        return Summary(wrong, "", "", "", [])
-    return Summary("", _students(changes, run.last), _best(run), _evolution(run), _next(run))
+        return Summary(wrong, "", "", "", "", "", [])
+    students, programs, held_out = _students(changes, run.last), _programs(changes), _held_out(run)
+    return Summary("", students, programs, held_out, _best(run), _evolution(run), _next(run))
 
 
 def _students(changes: Mapping[str, Change], last: int) -> str:
@@ -62,6 +67,39 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     if test.high < 0:
         return f"Students got worse at held-out tasks: {words}.{few}"
     return f"No change of students at held-out tasks is shown: {words}.{few}"
+
+
+def _programs(changes: Mapping[str, Change]) -> str:
+    """By their lines, which domains of programs measure."""
+    lines, solved = changes.get("lines"), changes.get("solve_rate")
+    if lines is None or solved is None:
+        return ""
+    test = lines.difference
+    verb = "grew" if test.low > 0 else "shrank" if test.high < 0 else "are about as long as before"
+    return (
+        f"Programs {verb}: {lines.first:.1f} to {lines.last:.1f} lines, "
+        f"{interval_text(test, False, True)} (95%, over steps); "
+        f"{figure(solved.first, True)} to {figure(solved.last, True)} of the attempts solve them."
+    )
+
+
+def _held_out(run: RunData) -> str:
+    """Parts that are solved throughout are one figure, others have one for each group."""
+    evals = [line for line in run.lines if "eval/greedy" in line]
+    if len(evals) < 2:
+        return ""
+    prefix, ends = "eval/greedy/", (evals[0], evals[-1])
+    groups = sorted(key for key in ends[0].keys() & ends[1].keys() if key.count("/") == 3)
+    shown: dict[str, None] = {}
+    for group in groups:
+        part = group.rpartition("/")[0]
+        known = min(number(line.get(part)) or 0.0 for line in ends) > 0.99
+        shown[part if known else group] = None
+    texts = []
+    for key in shown:
+        first, last = (number(line[key]) or 0.0 for line in ends)
+        texts.append(f"{key.removeprefix(prefix)} {first:.0%} to {last:.0%}")
+    return f"Held-out tasks: {', '.join(texts)}." if texts else ""
 
 
 def _best(run: RunData) -> str:

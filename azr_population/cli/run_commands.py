@@ -22,18 +22,18 @@ from azr_population.cli.app import (
 )
 from azr_population.errors import UserError
 
-# An eval of three times the usual tasks, at the first step and the last, each sampled once: so few
-# steps move its score by about as much as 60 tasks err.
+# An eval of three times the usual tasks, five of each number of statements, at the first step and
+# the last, each sampled once.
 DEMO = (
-    "population=4t4s base=nano population.batch_size=48 run.steps=32 eval.every=32 "
-    "eval.tasks_per_type=60 eval.samples=1 run.snapshot_every=8 run.dir=runs/demo seed=1"
+    "population=4t4s base=nano population.batch_size=24 run.steps=30 eval.every=30 "
+    "eval.tasks_per_type=60 eval.samples=1 run.snapshot_every=10 run.dir=runs/demo seed=1"
 )
 
 TRAIN = """\
 Start a run.
 
 Co-evolves populations of LoRA adapters by self-play. Overrides are Hydra's; any field can be set
-(population.batch_size=96), and --config prints them all.
+(population.batch_size=64), and --config prints them all.
 
 \b
   azr-population train population=4t4s base=nano run.steps=20 seed=1
@@ -62,7 +62,7 @@ def _groups() -> str:
 @app.command()
 @overrides_argument
 def demo(overrides: Sequence[str]) -> int:
-    """Co-evolve 4 teachers and 4 students for 32 steps on the CPU.
+    """Co-evolve 4 teachers and 4 students for 30 steps on the CPU.
 
     Writes runs/demo; overrides are those of train.
 
