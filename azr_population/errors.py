@@ -26,6 +26,10 @@ class UserError(Exception):
         self.key = key or (begins[0] if begins else None)
 
 
+class NotInstalled(UserError):
+    """A package is not installed here; another machine may have it."""
+
+
 def did_you_mean(name: object, names: Iterable[str]) -> str:
     """` (did you mean X?)` with the most similar of the names; empty if none is similar."""
     near = difflib.get_close_matches(str(name), names, n=1)

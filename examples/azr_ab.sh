@@ -3,6 +3,7 @@
 # validation, then the comparison. OUT (azr_ab) holds logs, run directories and the page.
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_ab.sh [more overrides, for all arms]
 #   DRY=1 SEEDS="1 2 3" ARMS="stock single 4t4s" bash examples/azr_ab.sh   # dry runs only
+#   DRY=1 GPU_MEMORY=80 bash examples/azr_ab.sh   # the same on a node without GPUs, for GPUs of 80 GiB
 #
 # What each pair shows:
 #   stock  against single: full weights against one LoRA adapter, nothing else
@@ -35,14 +36,18 @@ play() {  # arm, seed, more overrides
         trainer.total_training_steps="$count" "${own[@]}" "${@:3}"
 }
 
+refused=
 for arm in $arms; do
     echo "$arm: dry run"
     if [ "$arm" = stock ]; then
-        play stock "${seeds%% *}" --cfg job "$@" >/dev/null  # AZR's configuration with these overrides, no more
+        # AZR's configuration with these overrides, no more.
+        play stock "${seeds%% *}" --cfg job "$@" >/dev/null || refused+=" $arm"
     else
-        play "$arm" "${seeds%% *}" population.dry_run=true "$@"
+        play "$arm" "${seeds%% *}" population.dry_run=true ${GPU_MEMORY:+population.gpu_memory=$GPU_MEMORY} "$@" ||
+            refused+=" $arm"
     fi
 done
+[ -z "$refused" ] || { echo "would not start:$refused"; exit 1; }
 [ -z "${DRY:-}" ] || exit 0
 
 runs=()

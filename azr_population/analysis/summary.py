@@ -168,5 +168,7 @@ def _next(run: RunData) -> list[str]:
     steps = int(number(run.value("run", "steps")) or run.last)
     longer = 2 * steps if run.last >= steps else steps
     resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
-    return [f"azr-population show {place} --solved --limit 1", resume,
-            f"azr-population compare {place} OTHER_RUN"]  # fmt: skip
+    show = f"azr-population show {place} --solved --limit 1"
+    if run.last < steps:
+        return [resume, show]
+    return [show, resume, f"azr-population compare {place} OTHER_RUN"]

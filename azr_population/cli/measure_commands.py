@@ -134,9 +134,9 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) ->
 
     \b
       azr-population compare runs/single runs/4t4s
-      azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s   folders of seed_*
-      azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html   seeds by name
-      azr-population compare stock=azr_console.log ours=runs/4t4s               a stock AZR log
+      azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s
+      azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html
+      azr-population compare stock=azr_console.log ours=runs/4t4s
 
     A RUN is a run's folder, a folder of runs named seed_*, or a stock AZR log (console output, or a
     CSV export from Weights & Biases, one run per file).
@@ -190,7 +190,7 @@ def crossplay(**options: Any) -> None:
     "--scale",
     type=click.Choice(["nano", "7b"]),
     default="nano",
-    help="local runs, or a script with AZR's commands",
+    help="nano: runs here; 7b: prints AZR's commands and starts nothing",
 )
 @out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes")
 @flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")

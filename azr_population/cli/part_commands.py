@@ -88,11 +88,12 @@ def referee(**limits: Any) -> None:
 
 
 @app.command()
-def doctor() -> int:
+@flag("--azr", help="what runs inside AZR lack here, and the line that installs it")
+def doctor(azr: bool) -> int:
     """Print what this machine has, and what works here."""
-    from azr_population.hosts.local.doctor import doctor
+    from azr_population.hosts.local.doctor import doctor, doctor_azr
 
-    return doctor()
+    return doctor_azr() if azr else doctor()
 
 
 @app.command()

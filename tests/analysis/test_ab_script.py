@@ -9,6 +9,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "examples" / "azr_ab.sh"
 AZR = """\
 echo "$*" >>"$PLAYED"
+case "$*" in *experiment_name="${REFUSED:-none}"*) exit 1 ;; esac
 case "$*" in *dry_run=true* | *"--cfg job"*) exit 0 ;; esac
 case "$*" in *experiment_name="${BREAKS:-none}"*) exit 7 ;; esac
 echo 'step:1 - pred_code_o/accuracy:0.5'
@@ -80,8 +81,13 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
 
 
 def test_dry_rehearses_and_plays_nothing(script):
-    code, commands, compared = script(DRY="1", ARMS="stock 4t4s", SEEDS="3 4")
+    code, commands, compared = script(DRY="1", ARMS="stock 4t4s", SEEDS="3 4", GPU_MEMORY="80")
     assert (code, compared) == (0, [])
+    assert ["population.gpu_memory=80" in words for words in commands] == [False, True]
+    # One that is refused does not hide what the others would be, and nothing is played.
+    for settings in ({"DRY": "1"}, {}):
+        code, rehearsed, _ = script(ARMS="single stock 4t4s", REFUSED="single_seed_1", **settings)
+        assert code == 1 and [rehearsal for _, rehearsal in names(rehearsed)] == [True] * 3
     assert names(commands) == [("stock_seed_3", True), ("4t4s_seed_3", True)]
 
 

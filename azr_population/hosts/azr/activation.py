@@ -72,7 +72,7 @@ def activate(config: DictConfig) -> None:
         raise SystemExit(0 if ready else 1)
     checks.check_config(config, plan)
     imported("population.worker", plan.settings.worker)
-    for reason in checks.missing(config):
+    for reason in (*checks.missing(config), *checks.missing_here(config)):
         raise UserError(reason)
     checks.check_base(config, plan)
     plan = fitting.fit(config, plan)

@@ -58,9 +58,9 @@ def check_config(config: Any, plan: AzrPlan) -> None:
                 f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
-    check_parallel(config, plan)
     _check_matches(plan)
     _check_seeds(config, plan.rows)
+    check_parallel(config, plan)
 
 
 def check_base(config: Any, plan: AzrPlan) -> None:
@@ -127,7 +127,6 @@ def _check_seeds(config: Any, rows: int) -> None:
 
 def check_parallel(config: Any, plan: AzrPlan) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
-    check_settings(plan.engine)
     gpus, together = config.trainer.n_gpus_per_node, plan.engine.together
     if gpus % together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
@@ -137,11 +136,24 @@ def check_parallel(config: Any, plan: AzrPlan) -> None:
             f"same members; set {key}={fitting}",
             key=key,
         )
+    check_settings(plan.engine)
+
+
+MAKES_DATA = "python -m absolute_zero_reasoner.data_construction.process_code_reasoning_data"
+"""AZR's command (its README) for the files of its scripts."""
 
 
 def missing(config: Any) -> Iterator[str]:
-    """What the run needs and this machine lacks, a line each with the way out."""
+    """What the run needs and does not find, a line each with the way out."""
     yield from _missing_base(str(config.actor_rollout_ref.model.path))
+    for key in ("data.train_files", "data.val_files"):
+        path = OmegaConf.select(config, key)
+        if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
+            yield f"{key}={path} is not there; AZR makes its files in its checkout: {MAKES_DATA}"
+
+
+def missing_here(config: Any) -> Iterator[str]:
+    """The same of this machine, which need not be the one that the run is for."""
     if run_device(config) == "cuda":
         yield from _missing_gpus(config)
     if config.actor_rollout_ref.rollout.name == "vllm" and not _there("vllm", "msgspec"):
@@ -150,10 +162,6 @@ def missing(config: Any) -> Iterator[str]:
             "install it, or set actor_rollout_ref.rollout.name=hf (population.rollout says what "
             "samples)"
         )
-    for key in ("data.train_files", "data.val_files"):
-        path = OmegaConf.select(config, key)
-        if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
-            yield f"{key}={path} is not there; AZR is run from its checkout, which has it"
 
 
 def _missing_base(path: str) -> Iterator[str]:

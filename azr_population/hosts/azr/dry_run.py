@@ -1,6 +1,7 @@
 """The dry run inside AZR: members, memory, counts of a step, and what would be refused.
 
-`population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU.
+`population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU: told of
+another machine (`population.gpu_memory`, `population.gpu`), it only notes what this one lacks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from azr_population.engines import memory
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import StepCounts
-from azr_population.errors import UserError
+from azr_population.errors import NotInstalled, UserError
 from azr_population.hosts.azr import checks, overrides
 from azr_population.hosts.azr.fitting import Machine, machine_of, plan_memory
 from azr_population.hosts.azr.plan import AzrPlan, resolve
@@ -22,14 +23,24 @@ from azr_population.method.population import Population
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
 assumed, for counts only."""
+SMALL = "examples/azr_coder7b_24gb.sh, examples/azr_coder3b_24gb.sh"
 
 
 def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
     """The page as lines, and whether the run could start."""
     on_gpus = plan if plan.engine.device == "cuda" else resolve(config, "cuda")
     lines = list(_who(config, on_gpus))
-    refused = list(_refused(config, plan))
-    missing = list(checks.missing(config))
+    missing, here = list(checks.missing(config)), list(checks.missing_here(config))
+    elsewhere = plan.settings.gpu is not None or plan.settings.gpu_memory is not None
+    refused = []
+    for check in (checks.check_config, checks.check_base):
+        try:
+            check(config, plan)
+        except NotInstalled as error:
+            here.append(str(error))
+        except UserError as error:
+            refused.append(str(error))
+    missing += [] if elsewhere else here
     try:
         architecture = Architecture.of(checks.config_of_base(plan.engine.base))
     except UserError:
@@ -43,10 +54,13 @@ def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
         lines += _memory(fitted.layout, machine)
         if too_large:
             refused.append(too_large)
+            if machine.bytes_each < 30e9:
+                lines.append(f"for one GPU of 24 GB: {SMALL}")
         else:
             lines += _counts(config, plan, fitted.layout, machine)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
+    lines += [f"not on this machine: {line}" for line in here if elsewhere]
     lines += [f"missing: {line}" for line in missing]
     lines += [f"refused: {line}" for line in refused]
     ready = not missing and not refused
@@ -56,14 +70,6 @@ def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
         else "nothing was started, and nothing would be before that is mended"
     )
     return lines, ready
-
-
-def _refused(config: Any, plan: AzrPlan) -> Iterator[str]:
-    for check in (checks.check_config, checks.check_base):
-        try:
-            check(config, plan)
-        except UserError as error:
-            yield str(error)
 
 
 def _who(config: Any, plan: AzrPlan) -> Iterator[str]:

@@ -20,7 +20,7 @@ _GROUP = "actor_rollout_ref."
 _MISSING = object()
 
 NO_CRITIC = "there is no critic"
-NO_REFERENCE = "members are held near the base by population.kl_loss_coef"
+NO_REFERENCE = "a population has KL to its base if population.kl_loss_coef is above 0"
 NO_PROFILER, JUDGED = "our workers have no profiler", "tasks are judged by AZR's executor"
 CONSTANT, ONE_TURN = "members' rates are constant", "AZR's tasks have one turn"
 OUR_LOSS = "the loss is the policy gradient's, a mean over tokens"

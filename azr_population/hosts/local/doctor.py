@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import platform
+import re
+from importlib.metadata import requires
 from pathlib import Path
 
 from rich.console import Console
@@ -59,6 +61,24 @@ def doctor() -> int:
         missing = ", ".join(part for part in needs if not there[part])
         console.print(f"no     {use} (needs {missing})" if missing else f"works  {use}")
     return 0 if there["seccomp"] and there["the nano base"] else 1
+
+
+def doctor_azr() -> int:
+    """Prints what runs inside AZR lack here and the line that installs it; 0 if nothing does."""
+    wanted = [need for need in requires("azr-population") or () if "extra ==" in need]
+    names = {
+        re.split(r"[\s;<>=!\[]", need)[0]: need.partition(";")[0].strip()
+        for need in wanted
+        if re.search(r"extra == .(azr|verl).", need)
+    }
+    absent = [f"'{need}'" for name, need in names.items() if installed(name) is None]
+    if absent:
+        print(f"missing: pip install {' '.join(absent)}")
+    if home := azr_home():
+        print(f"AZR: {home}")
+    else:
+        print("missing: AZR's checkout; AZR_HOME=FOLDER says where it is")
+    return 1 if absent or not home else 0
 
 
 def azr_home() -> Path | None:

@@ -264,7 +264,7 @@ def _play(store: Store, view: View) -> int:
         ) from error
     finally:
         loggers.close()
-        if result["status"] != "finished":
+        if result["status"] != "finished" and not result.get("changed"):  # which says it
             result["resume"] = f"azr-population resume {directory.path}"
         with suppress(BrokenPipeError):
             view.on_end(result)

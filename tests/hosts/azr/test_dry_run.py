@@ -12,9 +12,11 @@ from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks, fitting
 from azr_population.hosts.azr.checks import check_parallel
-from azr_population.hosts.azr.dry_run import dry_run
+from azr_population.hosts.azr.dry_run import SMALL, dry_run
 from azr_population.hosts.azr.plan import resolve
 
+ROOT = Path(__file__).parents[3]
+ONE_GPU = "trainer.n_gpus_per_node=1"
 QWEN_7B = {
     "model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
     "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
@@ -121,18 +123,36 @@ def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "_there", lambda *modules: False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     config, _ = command(base(tmp_path), "data.val_files=no/such.parquet")
-    missing = list(checks.missing(config))
+    missing = sorted([*checks.missing(config), *checks.missing_here(config)])
     assert [line.split("=")[0].split(" ")[0] for line in missing] == [
-        "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "AZR", "data.val_files",
+        "AZR", "actor_rollout_ref.model.path", "data.val_files", "trainer.n_gpus_per_node",
     ]  # fmt: skip
-    assert "rollout.name=hf" in missing[2]
+    assert "rollout.name=hf" in missing[0] and "process_code_reasoning_data" in missing[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
-    still_missing = list(checks.missing(command(base(tmp_path), *cured)[0]))
+    still_missing = list(checks.missing_here(command(base(tmp_path), *cured)[0]))
     assert [line for line in still_missing if "vLLM" in line] == []
     # On CPUs there are no GPUs to want.
     on_cpus, _ = command(base(tmp_path), *cured, "trainer.device=cpu")
-    assert len(list(checks.missing(on_cpus))) == 1
+    assert not list(checks.missing_here(on_cpus)) and len(list(checks.missing(on_cpus))) == 1
+
+
+def test_on_a_login_node_what_it_lacks_is_a_note(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(checks, "_there", lambda *modules: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    folder = base(tmp_path / "base")
+    for name in ("tokenizer.json", "model.safetensors"):
+        (folder / name).touch()
+    for memory, code in (("population.gpu_memory=80", True), ("population.gpu_memory=null", False)):
+        config, plan = command(folder, memory)
+        lines, ready = dry_run(config, plan)
+        notes = [line for line in lines if line.startswith("not on this machine: ")]
+        assert ready == code and len(notes) == 3 * code
+        assert any("torch sees no GPU here" in line for line in lines)
+    lines, ready = dry_run(*command(folder, "population.gpu_memory=24", ONE_GPU))
+    assert not ready and f"for one GPU of 24 GB: {SMALL}" in lines
+    assert all((ROOT / name).is_file() for name in SMALL.split(", "))
 
 
 def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """`train --dry-run` and `--config-file`: what is going to be, without a run."""
 
 import re
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
+from azr_population.hosts.local import doctor
 from azr_population.hosts.local.doctor import azr_home
 from azr_population.hosts.local.plan import lines, longest_row, peak, resolve, with_layout
 from azr_population.hosts.local.run import train
@@ -151,6 +153,21 @@ def test_doctor_says_what_is_here_and_what_is_missing(capsys, monkeypatch):
     assert bool(re.search(r"^ *works +local runs", output, re.MULTILINE)) == (code == 0)
     # Without a checkout the plugin cannot run, whatever is installed.
     assert re.search(r"^ *no +.*AZR_HOME", output, re.MULTILINE)
+
+
+def test_doctor_names_what_azr_lacks_and_the_line_that_installs_it(tmp_path, capsys, monkeypatch):
+    (tmp_path / "absolute_zero_reasoner").mkdir()
+    monkeypatch.setenv("AZR_HOME", str(tmp_path))
+    there = {"verl", "ray"}
+    monkeypatch.setattr(doctor, "installed", lambda name: "1" if name in there else None)
+    assert main(["doctor", "--azr"]) == 1
+    (line, _) = capsys.readouterr().out.splitlines()
+    wanted = shlex.split(line.removeprefix("missing: pip install "))
+    assert "complexipy" in wanted and "setuptools<81" in wanted and "verl>=0.4.1" not in wanted
+    monkeypatch.setattr(doctor, "installed", lambda name: "1")
+    assert main(["doctor", "--azr"]) == 0
+    monkeypatch.setenv("AZR_HOME", str(tmp_path / "nowhere"))
+    assert main(["doctor", "--azr"]) == 1
 
 
 def test_azr_home_must_hold_azr(tmp_path, monkeypatch):
