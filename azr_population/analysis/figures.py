@@ -47,7 +47,7 @@ def run_figures(
         elif len(rows):
             value = figure(float(rows["value"].iloc[0]), bool(options.get("percent")))
             constant.setdefault(section, []).append(f"{title}: {value} throughout.")
-    if evolving := _hyperparameters(table):
+    if evolving := _learning_rates(table):
         figures["training"] = figures.get("training", []) + evolving
     return figures, constant
 
@@ -134,20 +134,17 @@ def _times(table: pd.DataFrame) -> Lines:
     return "training", "Seconds per step", note, rows, {"unit": "s", "dashes": True}
 
 
-def _hyperparameters(table: pd.DataFrame) -> list[Markup]:
-    """Where members differ: each one's over time."""
-    titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
-    figures = []
-    for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
-        rows = table[(table["metric"] == name) & table["member"].notna() & (table["value"] > 0)]
-        spread = rows.groupby(["role", "step"])["value"].transform("nunique")
-        rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
-        if len(rows):
-            stride = math.ceil(rows["step"].nunique() / POINTS)
-            rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
-            chart = charts.scatter(rows[["step", "series", "member", "value"]])
-            figures.append(embed(chart, title, "of each member, in its update"))
-    return figures
+def _learning_rates(table: pd.DataFrame) -> list[Markup]:
+    """Where they differ: each member's over time."""
+    rows = table[(table["metric"] == "lr") & table["member"].notna() & (table["value"] > 0)]
+    spread = rows.groupby(["role", "step"])["value"].transform("nunique")
+    rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
+    if not len(rows):
+        return []
+    stride = math.ceil(rows["step"].nunique() / POINTS)
+    rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
+    chart = charts.scatter(rows[["step", "series", "member", "value"]])
+    return [embed(chart, "Learning rates", "of each member, in its update")]
 
 
 def _in_order(rows: pd.DataFrame, series: Iterable[str]) -> pd.DataFrame:

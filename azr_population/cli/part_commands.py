@@ -1,4 +1,4 @@
-"""`export`, `push` share a run; `evolve`, `referee`, `base`, `doctor`, `completion` stand alone."""
+"""`export`, `push` share a run; `evolve`, `referee`, `doctor`, `completion` stand alone."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -214,7 +214,7 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
 @click.option(
     "--prompt-format",
     "format",
-    type=click.Choice(["nano", "chat", "short"]),
+    metavar="NAME",
     help="as base.prompt_format; default: the run's",
 )
 @json_option

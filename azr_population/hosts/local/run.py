@@ -26,7 +26,7 @@ from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.hosts.local.plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
-from azr_population.hosts.local.state import Store
+from azr_population.hosts.local.state import RunState
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.callbacks import (
     Callback,
@@ -145,7 +145,7 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
     seed_file = None if checkpoint else config.task.seed_file
     seeds = plan.domain.read_seeds(seed_file) if seed_file else []
     with _self_play(plan) as play, ExitStack() as stack:
-        store = Store(play, directory, plan.engine.base)
+        state = RunState(play, directory, plan.engine.base)
         if new:
             record: dict[str, Any] = {
                 **environment(),
@@ -161,15 +161,15 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
                 view.on_note(
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
-            store.load(checkpoint)
+            state.load(checkpoint)
             # A crash may have come between the checkpoint and the members' folders.
-            store.folders.export()
+            state.folders.export()
         else:
-            store.begin(seeds)
+            state.begin(seeds)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
-        return Run(directory.path, _play(store, view))
+        return Run(directory.path, _play(state, view))
 
 
 @contextmanager
@@ -204,10 +204,10 @@ def make_callbacks(
     return callbacks
 
 
-def _play(store: Store, view: View) -> int:
+def _play(state: RunState, view: View) -> int:
     """Steps until the end or a signal; every record is on disk before a checkpoint covers it.
     Returns the exit code: 0, or 128 + the signal."""
-    play, directory, steps = store.play, store.directory, store.play.config.run.steps
+    play, directory, steps = state.play, state.directory, state.play.config.run.steps
     loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
     population = play.config.population
     roster = play.population.roster.to_json()
@@ -236,11 +236,11 @@ def _play(store: Store, view: View) -> int:
                 show_step(view, records.metrics, records.matches, records.lineage, records.notes)
                 loggers.log(play.step, step_figures(records.metrics))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
-                store.take_snapshot()
-                store.keep_best_member(records)
+                state.take_snapshot()
+                state.keep_best_member(records)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
-                    store.save()
+                    state.save()
         stopped = play.step < steps
         result |= {
             "status": "interrupted" if stopped else "finished",

@@ -19,7 +19,7 @@ from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
 
 
-class Store:
+class RunState:
     """Writes the state of a run into its directory, and puts stored state in place."""
 
     def __init__(self, play: SelfPlay, directory: RunDirectory, base: str) -> None:

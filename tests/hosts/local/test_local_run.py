@@ -135,13 +135,13 @@ def test_a_crash_between_checkpoint_and_members_is_mended(finished, tmp_path):
 def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_path, monkeypatch):
     path = tmp_path / "run"
 
-    def crash(store, original=azr_population.hosts.local.state.Store.save):
+    def crash(store, original=azr_population.hosts.local.state.RunState.save):
         if store.play.step == 3:
             raise RuntimeError("the machine went down")
         original(store)
 
     with monkeypatch.context() as patched:
-        patched.setattr(azr_population.hosts.local.state.Store, "save", crash)
+        patched.setattr(azr_population.hosts.local.state.RunState, "save", crash)
         with pytest.raises(RuntimeError):
             train(path, "run.steps=4", "run.checkpoint_every=1")
     assert [row["step"] for row in RunDirectory(path).read("metrics")] == [1, 2, 3]
@@ -164,7 +164,7 @@ def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
         raise OSError("the machine went down")
 
     with monkeypatch.context() as patched:
-        patched.setattr(azr_population.hosts.local.state.Store, "save", crash)
+        patched.setattr(azr_population.hosts.local.state.RunState, "save", crash)
         with pytest.raises(OSError):
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
