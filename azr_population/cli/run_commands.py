@@ -25,8 +25,8 @@ from azr_population.errors import UserError
 # An eval of three times the usual tasks, five of each number of statements, at the first step and
 # the last, each sampled once.
 DEMO = (
-    "population=4t4s base=nano population.batch_size=24 run.steps=30 eval.every=30 "
-    "eval.tasks_per_type=60 eval.samples=1 run.snapshot_every=10 run.dir=runs/demo seed=1"
+    "population=4t4s base=nano population.batch_size=24 run.steps=24 eval.every=24 "
+    "eval.tasks_per_type=60 eval.samples=1 run.snapshot_every=8 run.dir=runs/demo seed=1"
 )
 
 TRAIN = """\
@@ -62,7 +62,7 @@ def _groups() -> str:
 @app.command()
 @overrides_argument
 def demo(overrides: Sequence[str]) -> int:
-    """Co-evolve 4 teachers and 4 students for 30 steps on the CPU.
+    """Co-evolve 4 teachers and 4 students for 24 steps on the CPU.
 
     Writes runs/demo; overrides are those of train.
 
