@@ -14,9 +14,9 @@ from types import CodeType
 from typing import Any
 
 from . import chance, literal, wire
+from .batch_safety import BUILTINS
 from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
-from .sharing import BUILTINS
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
 _INTERNALS = ("_strptime", "time")  # the interpreter's C code imports these on behalf of a program
@@ -87,7 +87,7 @@ class Runner:
     def run(self, work: wire.SandboxWork, region: Region) -> None:
         """Makes the calls of a work; a frame for each goes to the region.
 
-        Of several calls only those of shareable programs are made. A single call has the whole
+        Of several calls only those of batch-safe programs are made. A single call has the whole
         interpreter, and is always made in exactly the same way: its program may inspect everything
         and must not be able to distinguish two such calls.
         """
@@ -134,16 +134,16 @@ class Runner:
             region.close()
 
     def _execute(self, program: Compiled, call: wire.Call, alone: bool) -> Result:
-        """Makes one call: with the whole interpreter, or as a shareable one among many."""
+        """Makes one call: with the whole interpreter, or as a batch-safe one among many."""
         values = arguments(call, self.banned_names)
         if values.status != wire.OK:
             return values.status, values.text
         if alone:
             chance.enter(call.again)
-        elif not (program.sharing.shareable and values.shareable):
+        elif not (program.safety.safe and values.safe):
             return wire.ALONE, ""
-        noise = [chance.heap_noise(alone or program.sharing.hashes)] if call.again else []
-        if call.again and program.sharing.hashes:
+        noise = [chance.heap_noise(alone or program.safety.hashes)] if call.again else []
+        if call.again and program.safety.hashes:
             noise.append(chance.far_heap_noise())
         status, text = self._attempt(program, call, values, alone)
         if alone and call.again and status == wire.OK and chance.consumed():
@@ -151,9 +151,9 @@ class Runner:
                 chance.enter(world)
                 if self._attempt(program, call, values, alone) != (status, text):
                     return wire.ERROR, "it depends on the clock or on chance"
-        if call.again and status == wire.OK and program.sharing.may_show_addresses:
+        if call.again and status == wire.OK and program.safety.may_show_addresses:
             for _ in range(_MORE_PLACES):
-                noise.append(chance.heap_noise(program.sharing.hashes))
+                noise.append(chance.heap_noise(program.safety.hashes))
                 if self._attempt(program, call, values, alone) != (status, text):
                     return wire.ERROR, "it depends on where objects lie in memory"
         del noise

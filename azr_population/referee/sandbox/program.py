@@ -6,10 +6,10 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from . import literal, wire
-from .sharing import Shareability, names, shareability
+from .batch_safety import BatchSafety, batch_safety, names
 
 CAPTURE = "(arguments)"  # not a valid name, so that no program can use it
-_NOT_SHAREABLE = Shareability(False)
+_UNSAFE = BatchSafety(False)
 
 
 class Compiled(NamedTuple):
@@ -18,7 +18,7 @@ class Compiled(NamedTuple):
     status: int
     text: str = ""
     code: CodeType | None = None
-    sharing: Shareability = _NOT_SHAREABLE
+    safety: BatchSafety = _UNSAFE
 
 
 class Arguments(NamedTuple):
@@ -33,11 +33,11 @@ class Arguments(NamedTuple):
     text: str = ""
     code: CodeType | None = None
     values: bytes = b""
-    shareable: bool = True
+    safe: bool = True
 
 
 def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
-    """Compiles a work's program and determines whether it is shareable."""
+    """Compiles a work's program and determines whether it is batch-safe."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
@@ -50,7 +50,7 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
     catches = "except" in source or "finally" in source
-    return Compiled(wire.OK, source, code, _NOT_SHAREABLE if catches else shareability(code))
+    return Compiled(wire.OK, source, code, _UNSAFE if catches else batch_safety(code))
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
@@ -78,7 +78,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
         return Arguments(wire.BAD_INPUT, describe(error))
     if not banned_names.isdisjoint(names(code)):
         return Arguments(wire.BAD_INPUT, "a banned name")
-    return Arguments(wire.OK, "", code, shareable=shareability(code).shareable)
+    return Arguments(wire.OK, "", code, safe=batch_safety(code).safe)
 
 
 def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -112,4 +112,4 @@ def _last_expression(text: str) -> Arguments:
         code = compile(text.lstrip(" \t"), "<input>", "eval", dont_inherit=True)
     except Exception as error:
         return Arguments(wire.ERROR, describe(error))
-    return Arguments(wire.OK, code=code, shareable=shareability(code).shareable)
+    return Arguments(wire.OK, code=code, safe=batch_safety(code).safe)

@@ -1,7 +1,7 @@
 """Programs whose executions may share a child.
 
-No execution may affect the next: a shareable program can only change and see its own namespace, its
-arguments, and immutable objects. The compiled code shows that:
+No execution may affect the next: a batch-safe program can only change and see its own namespace,
+its arguments, and immutable objects. The compiled code shows that:
 
 - no imports;
 - no builtin that inspects or changes the interpreter;
@@ -9,7 +9,7 @@ arguments, and immutable objects. The compiled code shows that:
 - no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`).
 
 When memory runs out depends on earlier executions. An execution that runs out is made again, alone;
-a program that catches exceptions could hide that, and is not shareable.
+a program that catches exceptions could hide that, and is not batch-safe.
 """
 
 import builtins
@@ -18,7 +18,7 @@ import opcode
 from types import CodeType
 from typing import NamedTuple
 
-_SHAREABLE_BUILTINS = """
+_SAFE_BUILTINS = """
     abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod
     enumerate filter float frozenset hasattr hash hex int isinstance issubclass iter len list map
     max min next object oct ord pow print property range repr reversed round set slice sorted
@@ -28,7 +28,7 @@ _SHAREABLE_BUILTINS = """
     OverflowError RecursionError RuntimeError StopIteration SyntaxError TypeError
     UnicodeDecodeError UnicodeEncodeError UnicodeError ValueError ZeroDivisionError
 """
-BUILTINS = frozenset(_SHAREABLE_BUILTINS.split())
+BUILTINS = frozenset(_SAFE_BUILTINS.split())
 _KEPT = frozenset(("None", "True", "False"))
 _OTHER_BUILTINS = frozenset(vars(builtins)) - BUILTINS - _KEPT
 
@@ -59,11 +59,11 @@ _WRITING = frozenset(("str", "repr", "ascii", "print"))
 _VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME, STORE_GLOBAL, ...
 
 
-class Shareability(NamedTuple):
-    """Whether a program is shareable; if so, whether it uses sets or hashes, whose order or value
+class BatchSafety(NamedTuple):
+    """Whether a program is batch-safe; if so, whether it uses sets or hashes, whose order or value
     may depend on addresses, and whether it uses these or prints objects."""
 
-    shareable: bool
+    safe: bool
     hashes: bool = False
     may_show_addresses: bool = False
 
@@ -73,7 +73,7 @@ def names(code: CodeType) -> frozenset[str]:
     return frozenset().union(*(inner.co_names for inner in _codes(code)))
 
 
-def shareability(code: CodeType) -> Shareability:
+def batch_safety(code: CodeType) -> BatchSafety:
     """See the module's docstring."""
     codes = _codes(code)
     named: set[str] = set()
@@ -82,18 +82,18 @@ def shareability(code: CodeType) -> Shareability:
         named.update(inner.co_names)
         operations.update(inner.co_code[::2])
     if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
-        return Shareability(False)
+        return BatchSafety(False)
     if any(name.startswith(_PREFIXES) for name in named):
-        return Shareability(False)
+        return BatchSafety(False)
     doubtful = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"} - {"_", "__"}
     if doubtful and not all(_harmless(inner, doubtful) for inner in codes):
-        return Shareability(False)
+        return BatchSafety(False)
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
     writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
     if hashes and any(map(_holds_nan, codes)):  # NaN's hash is its address, the same in each run
-        return Shareability(False)
-    return Shareability(True, hashes, hashes or writes)
+        return BatchSafety(False)
+    return BatchSafety(True, hashes, hashes or writes)
 
 
 def _codes(code: CodeType) -> list[CodeType]:

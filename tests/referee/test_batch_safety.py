@@ -9,7 +9,7 @@ from hostile_naked import NAKED
 from hostile_walled import WALLED
 
 from azr_population.referee import Question, Reason, Referee, RefereeSettings, plans
-from azr_population.referee.sandbox.sharing import shareability
+from azr_population.referee.sandbox.batch_safety import batch_safety
 
 PLAIN = [
     "def f(x): return x + 1",
@@ -74,19 +74,19 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize("source", PLAIN)
 def test_plain(source):
-    assert shareability(compile(source, "", "exec")).shareable
+    assert batch_safety(compile(source, "", "exec")).safe
 
 
 @pytest.mark.parametrize("source", NOT_PLAIN)
 def test_not_plain(source):
-    assert not shareability(compile(source, "", "exec")).shareable
+    assert not batch_safety(compile(source, "", "exec")).safe
 
 
 def test_a_name_may_be_long_and_a_jump_far():
     lines = "".join(f"    v{i} = x.a{i}\n" for i in range(400))
     source = f"def f(x):\n{lines}    return x.__dict__\n"
-    assert not shareability(compile(source, "", "exec")).shareable
-    assert shareability(compile(source.replace("x.__dict__", "v399"), "", "exec")).shareable
+    assert not batch_safety(compile(source, "", "exec")).safe
+    assert batch_safety(compile(source.replace("x.__dict__", "v399"), "", "exec")).safe
 
 
 SLOW = ("while True", "10 **", "count()", "zlib", "a+b", "1000")
