@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,15 @@ from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.statistics import FEWEST, LEVEL
 from azr_population.domains.metric import Metric
 from azr_population.experiments.recipes import Recipe
-from azr_population.experiments.results import results_of
+from azr_population.experiments.results import decide
 from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import tidy
 
 SETTINGS: dict[str, Any] = {
     **{"eval.tasks_per_type": 600, "eval.seed": 1, "task.types": ["code_o"], "task.domain": "code"},
     **{"base.prompt_format": "nano", "engine.max_answer_tokens": 64},
 }
 STEPS = 30
+NO_CURVE = pd.Series(dtype=float)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """So many scores of one arm."""
 
@@ -41,8 +42,10 @@ def normal(mean: float = 0.35, sd: float = 0.02) -> Draw:
     return lambda rng, n: rng.normal(mean, sd, n)
 
 
-def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
-    return 0.3 + 0.02 * rng.lognormal(0.0, 0.75, n)
+def skewed(way: int = 1) -> Draw:
+    """The tail is above the mean of 35%, or below."""
+    mean = np.exp(0.75**2 / 2)
+    return lambda rng, n: 0.35 + way * 0.02 * (rng.lognormal(0.0, 0.75, n) - mean)
 
 
 def of_tasks(tasks: int) -> Draw:
@@ -53,6 +56,15 @@ def of_tasks(tasks: int) -> Draw:
 def collapsing(rng: np.random.Generator, n: int) -> np.ndarray:
     """One run in five ends early."""
     return np.where(rng.random(n) < 0.2, np.nan, rng.normal(0.35, 0.02, n))
+
+
+KNOWN = "one run in five of one arm alone far below"
+"""A known limit: it is printed, and fails nothing."""
+
+
+def rarely_low(rng: np.random.Generator, n: int) -> np.ndarray:
+    """One run in five lies 10 points below the others; the mean is 35%."""
+    return np.where(rng.random(n) < 0.2, 0.27, 0.37) + rng.normal(0, 0.02, n)
 
 
 class MadeRun(RunData):
@@ -68,8 +80,10 @@ class MadeRun(RunData):
 
     def curve(self, metric: Metric | str) -> pd.Series:
         name = metric if isinstance(metric, str) else metric.name
-        values = {line["step"]: line[name] for line in self.lines if name in line}
-        return pd.Series(values, dtype=float)
+        steps = [line["step"] for line in self.lines if name in line]
+        if not steps:
+            return NO_CURVE
+        return pd.Series([line[name] for line in self.lines if name in line], steps, dtype=float)
 
 
 def compared(rng: np.random.Generator, arms: Sequence[tuple[Draw, int]]) -> list[Any]:
@@ -97,7 +111,7 @@ def comparisons(
         test = pairs[0].difference
         if not np.isnan(test.low):
             stated += 1
-            held += test.low <= effect <= test.high
+            held += bool(test.low <= effect <= test.high)
     rates = {"false": false / simulations}
     return rates | ({"coverage": held / stated} if stated else {})
 
@@ -123,22 +137,22 @@ def recipes(
     """Shares of recipes of three equal arms in which a claim is decided, and in which a cell that
     no claim is about is bold, at any of the numbers of seeds at which it is read."""
     decided = bold = 0
-    lengths = dict.fromkeys(RECIPE.arms, STEPS)
     for _ in range(simulations):
-        tables = {
-            arm: {
-                f"seed_{n}": tidy(
-                    [{"step": STEPS, "eval/greedy": rng.normal(0.35, 0.02)}
-                     | {"agent/lines": rng.normal(5, 1)}]
-                )
-                for n in range(max(looks))
-            }
-            for arm in RECIPE.arms
-        }  # fmt: skip
+        shape = (len(RECIPE.arms), max(looks))
+        drawn = {
+            "eval at the end": rng.normal(0.35, 0.02, shape),
+            "lines (late)": rng.normal(5, 1, shape),
+        }
         verdicts, cells = set(), False
         for n in looks:
-            part = {arm: dict(list(of.items())[:n]) for arm, of in tables.items()}
-            frame, answers = results_of(RECIPE, part, lengths, planned)
+            samples = {
+                row: {
+                    arm: dict(enumerate(of[:n]))
+                    for arm, of in zip(RECIPE.arms, values.tolist(), strict=True)
+                }
+                for row, values in drawn.items()
+            }
+            frame, answers = decide(RECIPE, samples, planned)
             verdicts |= set(answers["verdict"])
             cells = cells or bool(frame.loc[frame["row"] == "lines (late)", "differs"].any())
         decided += bool({"shown", "refuted"} & verdicts)
@@ -166,7 +180,7 @@ def tiles(rng: np.random.Generator, simulations: int) -> dict[str, float]:
     tests = (
         measured_changes(MadeTasks(rng), STEPS)["solve_rate"].difference for _ in range(simulations)
     )
-    false = sum(test.low > 0 or test.high < 0 for test in tests)
+    false = sum(bool(test.low > 0 or test.high < 0) for test in tests)
     return {"false": false / simulations, "coverage": 1 - false / simulations}
 
 
@@ -177,22 +191,28 @@ def scenarios(simulations: int) -> Mapping[str, Callable[[np.random.Generator], 
         return lambda rng: comparisons(rng, [(a, n), (b, m)], effect, simulations)
 
     made: dict[str, Any] = {}
-    for n, m in ((2, 2), (2, 12), (3, 3), (3, 5), (3, 12), (4, 4), (6, 6), (12, 12)):
+    for n, m in ((3, 3), (6, 6), (12, 6), (12, 12)):
+        made[f"tails on opposite sides, {n} and {m} seeds"] = two(skewed(), n, skewed(-1), m)
+    for n, m in ((2, 2), (2, 12), (3, 3), (3, 12), (6, 6), (12, 12)):
         made[f"equal arms, {n} and {m} seeds"] = two(normal(), n, normal(), m)
-    for n, m in ((3, 3), (3, 12), (12, 3), (6, 6), (12, 12)):
+    for n, m in ((3, 3), (3, 12), (12, 3), (6, 6)):
         made[f"4 times the spread, {n} and {m} seeds"] = two(normal(), n, normal(sd=0.08), m)
-        made[f"skewed, {n} and {m} seeds"] = two(skewed, n, skewed, m)
+        made[f"skewed, {n} and {m} seeds"] = two(skewed(), n, skewed(), m)
     for n, m in ((3, 3), (4, 12), (6, 6)):
         made[f"ties of 20 tasks, {n} and {m} seeds"] = two(of_tasks(20), n, of_tasks(20), m)
     for n in (3, 6, 12):
         made[f"an effect of 3 points, {n} seeds"] = two(normal(), n, normal(0.38), n, 0.03)
-        made[f"one run in five ends early, {n} seeds"] = two(collapsing, n, collapsing, n)
+    for n, m in ((3, 3), (6, 6), (12, 6)):
+        made[f"one run in five ends early, {n} and {m} seeds"] = two(collapsing, n, collapsing, m)
     for k in (3, 4, 6, 8):
         made[f"{k} equal arms of 4 seeds"] = lambda rng, k=k: comparisons(
             rng, [(normal(), 4)] * k, 0.0, simulations
         )
     made["recipe of two claims, 6 planned seeds"] = lambda rng: recipes(rng, [6], simulations)
     made["the same, read at 4, 6 and 12 seeds"] = lambda rng: recipes(rng, [4, 6, 12], simulations)
+    # Beyond any test of means: what did not happen in an arm's seeds is not in its numbers.
+    made[f"{KNOWN}, 6 and 6 seeds"] = two(normal(), 6, rarely_low, 6)
+    made[f"{KNOWN}, 12 and 6 seeds"] = two(normal(), 12, rarely_low, 6)
     made["tiles, steps with a noise of 5 points"] = lambda rng: tiles(rng, simulations)
     return made
 
@@ -202,6 +222,7 @@ def failing(rates: Mapping[str, Mapping[str, float]], most: float, least: float)
     return [
         f"{name}: {key} {rate:.3f}"
         for name, of in rates.items()
+        if not name.startswith(KNOWN)
         for key, rate in of.items()
         if (rate < least if key == "coverage" else rate > most)
     ]
@@ -219,7 +240,11 @@ def main() -> None:
         shown = ", ".join(f"{key} {rate:.1%}" for key, rate in rates[name].items())
         print(f"{name}: {shown}", flush=True)
         if given.json:
-            content = {"simulations": given.simulations, "seed": given.seed, "rates": rates}
+            content = {
+                "command": f"python perf/calibration.py --simulations {given.simulations}",
+                "versions": {name: version(name) for name in ("numpy", "pandas", "scipy")},
+                **{"simulations": given.simulations, "seed": given.seed, "rates": rates},
+            }
             given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     wrong = failing(rates, 0.055, 0.94)
     print("\n".join(wrong) or f"all within the limits ({FEWEST} seeds and {LEVEL:g})")

@@ -1,16 +1,14 @@
 """Charts as Altair specifications: one function a chart, one theme, light and dark.
 
-A function takes a tidy frame and returns an Altair chart without title. `pages.embed` puts it into
-a page, where Vega draws it; `to_svg` draws the same specification for documents. Charts
-name colours of the light theme, and `DARK` says what becomes of each on a dark page.
+A function takes a tidy frame and returns an Altair chart without title. `html.embed` puts it into a
+page, where Vega draws it; `svg.to_svg` draws the same specification for documents. Charts name
+colours of the light theme, and `DARK` says what becomes of each on a dark page.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import altair as alt
@@ -75,7 +73,7 @@ def curves(
     unit: str = "",
     percent: bool = False,
     smooth: bool = False,
-    dashes: bool = False,
+    dashes: bool | Sequence[Sequence[int]] = False,
     events: Sequence[float] = (),
     steps: int = 0,
 ) -> Chart:
@@ -85,9 +83,10 @@ def curves(
         frame: `step`, `series`, `value`; where wanted `member` (missing for a thick line), `low`
             and `high` (a band around a thick line), `piece` (a line is broken between pieces).
         colours: by series; without, the theme's categories in the order of the series.
-        percent: values are shares; the axis then shows ten points at least.
+        percent: values are shares; the axis then shows ten points at least, and says so where it
+            does not begin at 0.
         smooth: thick lines can be running means; the page has a switch (`smooth`).
-        dashes: series differ by dashes too.
+        dashes: series differ by dashes too; or their lengths, one for each series.
         events: steps that are marked on the axis.
         steps: the axis ends here, or with the data.
     """
@@ -102,6 +101,8 @@ def curves(
     x = step_axis("step").scale(domain=[0, steps or float(frame["step"].max())], nice=False)
     scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
     axis = alt.Axis(format="~%" if percent else ",~f")
+    if percent and low > 0:
+        unit = f"{unit}, axis cut".removeprefix(", ")
     y = alt.Y("shown:Q", title=unit or None, scale=scale, axis=axis)
     colour = alt.Color("series:N", legend=legend).scale(domain=names, range=palette)
     lines = alt.Chart(frame).transform_calculate(shown=_SHOWN).encode(x=x, y=y, color=colour)
@@ -126,6 +127,8 @@ def curves(
     dash: Any = alt.Undefined
     if dashes:
         dash = alt.StrokeDash("series:N", legend=legend).scale(domain=names)
+        if dashes is not True:
+            dash = dash.scale(domain=names, range=list(dashes))
     layers.append(
         main.mark_line(strokeWidth=2.25, clip=True, point={"size": 26} if few else False).encode(
             strokeDash=dash,
@@ -234,18 +237,17 @@ def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
 
 
 def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
-    """The axis fits the lines; bands may widen it by half of that, and shares fill ten points."""
-    low, high = float(frame["value"].min()), float(frame["value"].max())
+    """The axis fits lines and bands; of shares it has ten points at least, and begins at 0 where
+    that costs less than half of it."""
+    columns = [name for name in ("value", "low", "high") if name in frame]
+    low, high = float(frame[columns].min().min()), float(frame[columns].max().max())
     shares = percent and low >= 0 and high <= 1
-    if "low" in frame and frame["low"].notna().any():
-        room = (high - low) / 2 or abs(high) / 10
-        low = max(low - room, min(low, float(frame["low"].min())))
-        high = min(high + room, max(high, float(frame["high"].max())))
     least = 0.1 if percent else max(abs(high) * 0.02, 1e-6)
     if (more := (least - (high - low)) / 2) > 0:
         low, high = low - more, high + more
     if shares:
         high, low = max(min(high, 1.0), 0.1), min(max(low, 0.0), 0.9)
+        low = 0.0 if low < high / 2 else low
     return low, high
 
 
@@ -382,20 +384,3 @@ def specification(chart: Chart) -> dict[str, Any]:
         for name, rows in spec.get("datasets", {}).items()
     }
     return spec
-
-
-def to_svg(chart: Chart, path: Path, title: str = "") -> Path:
-    """Draws the chart on a light card as SVG, the plot 480 pixels wide unless it says otherwise;
-    equal data gives equal bytes."""
-    spec = {**specification(chart), "config": {**THEME, "background": CARD}}
-    spec |= {"width": 480} if spec.get("width") == "container" else {}
-    spec |= {"title": title} if title else {}
-    # The converter numbers clip paths on from one drawing to the next.
-    ids: dict[str, str] = {}
-    # Imported late: runs without charts need not have it.
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(spec)
-    svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
-    path.write_text(svg, encoding="utf-8")
-    return path

@@ -92,12 +92,21 @@ class TableRow(_Strict):
 
 
 class Chart(_Strict):
-    """Curves over the steps, a line per arm (and role)."""
+    """Curves over the steps, a line per arm (and role); its title becomes a sentence."""
 
     metric: str
     title: str
+    """What is measured: the sentence begins with it."""
     unit: str = ""
     roles: tuple[str, ...] = ("",)
+    reduce: Reducer = "change"
+    """Of what the sentence speaks."""
+    ratio: bool = False
+    """Bars over the first arm's value of the same seed."""
+    mark: float | None = None
+    """The paper's value, drawn as a line."""
+    paper: str = ""
+    """What the paper has there, in a few words."""
     note: str = ""
 
     @property

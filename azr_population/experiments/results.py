@@ -20,31 +20,28 @@ import pandas as pd
 from rich.console import Console
 from rich.markdown import Markdown
 
-from azr_population.analysis.charts import curves, to_svg
-from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
     LEVEL,
     NOTHING,
     REDUCERS,
     Estimate,
-    band,
     compare,
     holm,
     interval,
     interval_text,
 )
 from azr_population.errors import UserError
+from azr_population.experiments.claims import Tables, curve, figure, is_percent
 from azr_population.experiments.plan import PlannedRun, RecipePlan
-from azr_population.experiments.recipes import Chart, Hypothesis, Recipe, TableRow
+from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
 from azr_population.files import write_atomically, writing
-from azr_population.runs import tidy
-from azr_population.runs.records import ROLES, number
+from azr_population.runs.records import number
 from azr_population.runs.run_data import RunData
 from azr_population.runs.tidy import BUDGET, budget
 from azr_population.versions import environment
 
 _READING = (
-    "Means over seeds with 95% intervals (Student's t). **Bold**: differs from "
+    "Means over seeds with 95% intervals. **Bold**: differs from "
     "`{baseline}` (Welch), p < .05 after Holm's correction for all differences in the "
     "table, at the planned number of seeds; "
     "differences that a hypothesis is about are bold where that was shown or refuted. "
@@ -58,8 +55,6 @@ _LUCK = (
 
 Runs = Mapping[str, Mapping[str, RunData]]
 """arm -> seed -> the run."""
-Tables = Mapping[str, Mapping[str, pd.DataFrame]]
-"""arm -> seed -> the tidy table of a run, without its members."""
 Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
 """label of a row -> arm -> seed -> its number."""
 
@@ -99,14 +94,13 @@ def draw(plan: RecipePlan) -> Path:
             parts.append(_LUCK)
     shown = _joined([*heading[2:], *parts])
     for chart in recipe.charts:
-        lines = _chart_lines(chart, tables, plan.lengths)
-        if lines.empty:
+        path = folder / f"{chart.file}.svg"
+        lines, sentence = figure(chart, tables, plan.lengths, plan.arms, path)
+        if not sentence:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue
         files[f"{chart.file}.csv"] = lines
-        drawing = curves(lines, unit=chart.unit, percent=_is_percent(chart.metric), dashes=True)
-        to_svg(drawing, folder / f"{chart.file}.svg", chart.title)
-        parts += [f"![{chart.title}]({chart.file}.svg)", chart.note]
+        parts += [f"![{sentence}]({chart.file}.svg)", chart.note]
     parts.append("What a member had per step (whole runs, means over seeds):")
     parts.append(_markdown(files["budget.csv"]))
     for name, content in files.items():
@@ -123,33 +117,29 @@ def draw(plan: RecipePlan) -> Path:
     return summary
 
 
-def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
-    """A metric of one run over its steps; `role` as in `TableRow`. Empty if it is not recorded."""
-    if role == "mean":
-        curves = [points for role in ROLES if len(points := tidy.curve(table, name, (role,)))]
-        return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
-    # Not declared: a stratum of the eval, or a metric of a domain that does not ship.
-    return tidy.curve(table, all_metrics().get(name, name), (role,) if role else ())
-
-
 def results_of(
     recipe: Recipe, tables: Tables, lengths: Mapping[str, int], planned: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The table (a line per row and arm) and the tested hypotheses (a line each) of the runs that
     have come to their arm's length in steps; `planned` is the number of seeds of each arm at which
     hypotheses are decided."""
-    samples = _samples(recipe, tables, lengths)
+    return decide(recipe, samples_of(recipe, tables, lengths), planned)
+
+
+def decide(recipe: Recipe, samples: Samples, planned: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """As `results_of`."""
     hypotheses = _tested(recipe, samples, planned)
     return _table(recipe, samples, hypotheses, planned), hypotheses
 
 
-def _samples(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
+def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
     """The number of every row and run that has come to its arm's length in steps."""
     samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
     for label, row in recipe.rows.items():
         for arm, of_arm in tables.items():
             for seed, table in of_arm.items():
-                points = curve(table[table["step"] <= lengths[arm]], row.metric, row.role)
+                points = curve(table, row.metric, row.role)
+                points = points[points.index <= lengths[arm]]
                 value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
                 if table["step"].max() >= lengths[arm] and not math.isnan(value):
                     samples[label].setdefault(arm, {})[seed] = value
@@ -265,12 +255,6 @@ def _estimate(line: Mapping[str, Any], prefix: str = "") -> Estimate:
     return Estimate(mean, low, high, (line["n"],))
 
 
-def _is_percent(metric: str) -> bool:
-    """Whether a metric is a fraction, which is shown in percent."""
-    declared = all_metrics().get(metric)
-    return declared.percent if declared else metric.startswith("eval/greedy/")
-
-
 def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
     """The table for people; a cell names its n where it rests on fewer seeds than its column."""
     seeds = table.groupby("arm")["n"].max() if len(table) else pd.Series(dtype=int)
@@ -291,7 +275,7 @@ def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
 
 def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
     """`**38.2% [37.1, 39.3]**`."""
-    percent = _is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
+    percent = is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
     text = interval_text(_estimate(line), percent)
     if line["n"] < seeds:
         text += f" (n={line['n']})"
@@ -306,7 +290,7 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
         above = f" (above {tested['margin']:g}?)" if tested["margin"] else ""
         line = f"- {tested['claim']} {tested['row']}, {what}{above}: "
         if tested["n"]:
-            percent = _is_percent(recipe.rows[tested["row"]].metric)
+            percent = is_percent(recipe.rows[tested["row"]].metric)
             line += interval_text(_estimate(tested), percent, signed=bool(tested["than"]))
             line += (
                 f" ({tested['confidence']:.1%} interval), n={tested['seeds']}, p={tested['p']:.2g}"
@@ -318,23 +302,6 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
     if recipe.decision:
         lines += ["", f"Decision: {recipe.decision}"]
     return "\n".join(lines)
-
-
-def _chart_lines(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.DataFrame:
-    """The chart's lines, mean over seeds and 95% interval: `series`, `step`, `value`, `low`,
-    `high`; at steps that all seeds of an arm have."""
-    parts = []
-    for arm, of_arm in tables.items():
-        for role in chart.roles:
-            lines = {
-                seed: points[points.index <= lengths[arm]]
-                for seed, table in of_arm.items()
-                if len(points := curve(table, chart.metric, role))
-            }
-            if lines:
-                name = f"{arm} {role}s" if role and len(chart.roles) > 1 else arm
-                parts.append(band(lines).assign(series=name))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _budget(runs: Runs) -> pd.DataFrame:

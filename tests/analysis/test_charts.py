@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from azr_population.analysis import charts
+from azr_population.analysis.svg import to_svg
 
 
 def lines(steps=40, members=3):
@@ -45,12 +46,12 @@ def test_every_chart_is_valid_vega_lite_and_can_be_drawn(name, tmp_path):
     chart = CHARTS[name]()
     with alt.data_transformers.enable("default", max_rows=None):
         chart.to_dict(validate=True)
-    assert charts.to_svg(chart, tmp_path / "a.svg").read_text().startswith("<svg")
+    assert to_svg(chart, tmp_path / "a.svg").read_text().startswith("<svg")
 
 
 def test_equal_data_gives_equal_bytes(tmp_path):
     first, second = (
-        charts.to_svg(CHARTS["curves"](), tmp_path / f"{name}.svg", "A title").read_bytes()
+        to_svg(CHARTS["curves"](), tmp_path / f"{name}.svg", "A title").read_bytes()
         for name in "ab"
     )
     assert first == second and b"A title" in first

@@ -32,12 +32,37 @@ def test_student_of_three():
 
 
 def test_unequal_arms_have_the_freedom_of_the_smaller_one():
-    # The error is Welch's, sqrt(5 / 12 + 7 / 9); t(2, .975) = 4.302653.
-    result = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 4.0), False)
-    assert result.counts == (4, 3) and result.mean == pytest.approx(13 / 6)
-    error = math.sqrt(5 / 12 + 7 / 9)
+    # The error is Welch's, sqrt(5 / 12 + 1 / 3); t(2, .975) = 4.302653.
+    result = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 3.0), False)
+    assert result.counts == (4, 3) and result.mean == pytest.approx(2.5)
+    error = math.sqrt(5 / 12 + 1 / 3)
+    assert result.error == pytest.approx(error)
     assert result.high - result.mean == pytest.approx(4.302653 * error, abs=1e-5)
-    assert result.p == pytest.approx(2 * stats.t.sf(13 / 6 / error, 2))
+    assert result.p == pytest.approx(2 * stats.t.sf(2.5 / error, 2))
+
+
+def test_a_skewed_arm_has_halls_bound_where_it_is_the_farther_one():
+    """Of 0, 1, 2, 3, 4, 8: mean 3, second and third moments 20 / 3 and 15, so the mean's
+    skewness is 15 / 36 / (20 / 18) ** 1.5; Hall's cubic makes Student's 2.570582 of the far bound.
+    """
+    values = (0.0, 1.0, 2.0, 3.0, 4.0, 8.0)
+    skewness, error = 15 / 36 / (20 / 18) ** 1.5, math.sqrt(8 / 6)
+    for sign in (1, -1):
+        result = compare([sign * value for value in values], None, False)
+        near, far = sorted([result.high - 3 * sign, 3 * sign - result.low])
+        t = -far / error
+        cubic = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+        assert near / error == pytest.approx(2.570582, abs=1e-5)
+        assert cubic == pytest.approx(-2.570582, abs=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0, 1.4, 1.8, 2.5, 4.0, 9.0])
+def test_p_and_interval_say_the_same(shift):
+    """Also where one value lies far from all others, and the cubic's inflection bounds Hall's."""
+    a, b = (0.0, 0.1, 0.2, 3.0), (0.1 + shift, 0.2 + shift, 0.4 + shift, -2.0 + shift)
+    result = compare(a, b, False)
+    assert (result.p < 0.05) == (result.high < 0 or result.low > 0)
+    assert max(result.high - result.mean, result.mean - result.low) < 2.5 * 3.1825 * result.error
 
 
 def test_without_variance_or_below_three_seeds_there_is_no_interval():
@@ -47,7 +72,7 @@ def test_without_variance_or_below_three_seeds_there_is_no_interval():
 
 def test_seeds_that_would_show_a_difference():
     test = compare((0.30, 0.35, 0.40), (0.31, 0.36, 0.41), False)  # a spread of 5 points
-    reach = stats.t.isf(0.025, 2) + stats.t.isf(0.2, 2)
+    reach = stats.t.isf(0.025, 2) + stats.t.isf(0.1, 2)
     assert detectable(test, 3) == pytest.approx(reach * 0.05 * math.sqrt(2 / 3))
     n = seeds_for(test, 0.03)
     assert detectable(test, n) <= 0.03 < detectable(test, n - 1)

@@ -385,7 +385,8 @@ def test_the_script_for_7b_is_careful(tmp_path, capsys):
     runs = ["run stock_seed_1", "run stock_seed_2", *runs]
     code, said, told = play(**data)
     assert code and told == dry + runs, "one arm's failure does not end the others"
-    assert "failed: 1t1s_seed_2" in said and "8 runs, about 96 hours of 8 GPUs" in said
+    assert "failed: 1t1s_seed_2" in said and "all: 8 runs, about 96 hours" in said
+    assert "4t4s: 2 runs, about 24 hours" in said
     (home / "mended").touch()
     code, _, told = play(**data)
     assert code == 0 and told[:2] == ["dry stock", "run 1t1s_seed_2"], "what is done stays done"

@@ -1,0 +1,119 @@
+"""What a run says first, from records that are made here."""
+
+import json
+
+import pytest
+
+from azr_population.analysis.changes import measured_changes
+from azr_population.analysis.summary import summary
+from azr_population.runs.run_data import RunData
+
+TASKS = 100
+
+
+def written(tmp_path, *, last=60, evals=(), births=(), population="4t4s", metrics=None):
+    """A run directory with these evals, (step, member, generation, tasks solved), and births."""
+    folder = tmp_path / "run"
+    (folder / "members" / "best").mkdir(parents=True)
+    (folder / "config.yaml").write_text(
+        f"run: {{steps: {last}}}\npopulation: {{name: {population}, teachers: 1, students: 2}}\n"
+    )
+    names = ("teacher_0", "student_0", "student_1")
+    lines = {
+        step: {"step": step, "reason/ok": 5.0, **{f"{name}/mu": 25.0 for name in names}}
+        for step in range(1, last + 1)
+    }
+    rows = []
+    for step, member, generation, solved in evals:
+        greedy = [float(task < solved) for task in range(TASKS)]
+        rows.append({"step": step, "member": member, "generation": generation, "greedy": greedy})
+        if step:
+            lines[step][f"{member}/eval/greedy"] = solved / TASKS
+    for name, of in {
+        "metrics": metrics or lines.values(),
+        "evals": rows,
+        "lineage": births,
+    }.items():
+        text = "".join(json.dumps(row) + "\n" for row in of)
+        (folder / f"{name}.jsonl").write_text(text)
+    return RunData(folder)
+
+
+def said(run):
+    return summary(run, measured_changes(run, run.last))
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ((30, 60), "Students got better at held-out tasks: 30% to 60%, +30.0 points"),
+        ((60, 30), "Students got worse at held-out tasks: 60% to 30%, -30.0 points"),
+        ((30, 31), "No change of students at held-out tasks is shown: 30% to 31%, +1.0 points"),
+    ],
+)
+def test_the_first_sentence_says_whether_students_got_better(tmp_path, ends, words):
+    first, late = ends
+    run = written(tmp_path, evals=[(0, "student_0", 0, first), (60, "student_0", 0, late)])
+    assert said(run).students.startswith(words)
+    assert "few" not in said(run).students
+
+
+def test_without_two_evals_it_is_not_known_and_few_steps_are_said_to_be_few(tmp_path):
+    lines = [
+        {"step": step, "reason/ok": 5.0, "student_0/mu": 25.0, "student_0/sigma": 5.0}
+        for step in range(1, 11)
+    ]
+    run = written(tmp_path, last=10, metrics=lines)
+    (run.path / "tasks.jsonl").write_text(
+        "".join(
+            json.dumps({"step": step, "solve_rate": 0.2 + 0.05 * step, "nodes": 9}) + "\n"
+            for step in range(1, 11)
+        )
+    )
+    found = said(RunData(run.path))
+    assert found.students.startswith("Whether students got better is not measured")
+    assert "10 steps are few" in found.students
+    assert found.best.startswith("Highest rated student (no eval): student_0, in ")
+    assert found.best.endswith("members/student_0.")
+
+
+def test_the_best_member_is_that_of_the_best_eval_and_where_it_lies_is_said(tmp_path):
+    evals = [(30, "student_0", 0, 50), (30, "student_1", 0, 55), (60, "student_0", 0, 52)]
+    run = written(tmp_path, evals=evals)
+    best = said(run).best
+    assert best.startswith("Best member: student_1 at step 30, 55.0% of held-out tasks")
+    assert best.endswith(f"in {run.path}/members/best.")
+
+
+@pytest.mark.parametrize(
+    ("child", "verdict"),
+    [(80, "1 is better, 0 worse, 0"), (20, "none is better, 1 worse"), (50, "0 worse, 1 not told")],
+)
+def test_a_child_is_held_against_its_parent_at_their_first_common_eval(tmp_path, child, verdict):
+    birth = {"step": 20, "child": "student_1", "parents": ["student_0"], "generation": 1}
+    evals = [(20, "student_1", 0, 99), (40, "student_0", 0, 50), (40, "student_1", 1, child)]
+    run = written(tmp_path, evals=evals, births=[birth | {"operator": "dare"}])
+    evolution = said(run).evolution
+    assert evolution.startswith("Evolution: 1 child; of 1 measured beside their parent")
+    assert verdict in evolution
+
+
+def test_children_that_no_eval_saw_are_not_judged(tmp_path):
+    birth = {"step": 60, "child": "student_1", "parents": ["student_0"], "generation": 1}
+    run = written(tmp_path, births=[birth | {"operator": "dare"}])
+    assert said(run).evolution == "Evolution: 1 child; none was measured beside its parent."
+    assert said(written(tmp_path / "none")).evolution == "Evolution: nobody was replaced."
+
+
+def test_three_commands_go_on_with_the_run(tmp_path):
+    run = written(tmp_path)
+    show, resume, compare = said(run).next
+    assert show.startswith(f"azr-population show {run.path}")
+    assert resume.endswith("run.steps=120") and compare.endswith("OTHER_RUN")
+
+
+def test_a_run_without_a_valid_proposal_says_that_alone(tmp_path):
+    run = written(tmp_path, metrics=[{"step": 1, "reason/syntax_error": 7.0}])
+    found = said(run)
+    assert found.wrong.startswith("None of 7 proposals is a valid task")
+    assert found.lines == []
