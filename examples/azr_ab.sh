@@ -41,7 +41,7 @@ for arm in $arms; do
     echo "$arm: dry run"
     if [ "$arm" = stock ]; then
         # AZR's configuration with these overrides, no more.
-        play stock "${seeds%% *}" --cfg job "$@" >/dev/null || refused+=" $arm"
+        play stock "${seeds%% *}" "$@" --cfg job >/dev/null || refused+=" $arm"
     else
         play "$arm" "${seeds%% *}" population.dry_run=true ${GPU_MEMORY:+population.gpu_memory=$GPU_MEMORY} "$@" ||
             refused+=" $arm"

@@ -81,7 +81,10 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
 
 
 def test_dry_rehearses_and_plays_nothing(script):
-    code, commands, compared = script(DRY="1", ARMS="stock 4t4s", SEEDS="3 4", GPU_MEMORY="80")
+    code, commands, compared = script(
+        "a.b=1", DRY="1", ARMS="stock 4t4s", GPU_MEMORY="80", SEEDS="3 4"
+    )
+    assert commands[0][-2:] == ["--cfg", "job"]  # Hydra takes no override behind it
     assert (code, compared) == (0, [])
     assert ["population.gpu_memory=80" in words for words in commands] == [False, True]
     # One that is refused does not hide what the others would be, and nothing is played.
