@@ -17,6 +17,9 @@ def environment():
         "OMP_NUM_THREADS": "1",
         # By itself Ray gives way to everything else on the machine (15), and tests take for ever.
         "RAY_worker_niceness": "0",
+        # On a busy machine its parts take longer to start than it waits for them.
+        "RAY_agent_register_timeout_ms": "900000",
+        "RAY_worker_register_timeout_seconds": "900",
         # Ray 2.60 asks for a token where whoever runs the tests has one.
         "RAY_AUTH_MODE": "disabled",
     }

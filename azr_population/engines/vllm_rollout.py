@@ -90,6 +90,7 @@ class VllmRollout(Rollout):
     def check(cls, rank: int) -> None:
         """See `Rollout`. Raises UserError: no vLLM, one that is too old, or too high a rank."""
         versions.version()
+        versions.warn_untested()
         versions.lora_rank(rank)
 
     @classmethod

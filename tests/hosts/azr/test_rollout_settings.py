@@ -11,7 +11,9 @@ ROLLOUT = {
     "gpu_memory_utilization": 0.4, "enforce_eager": False, "enable_chunked_prefill": True,
     "max_num_batched_tokens": 16_384, "max_num_seqs": 256, "tensor_model_parallel_size": 2,
     "free_cache_engine": True,
-    "engine_kwargs": {"vllm": {"swap_space": None, "block_size": 32}},
+    "engine_kwargs": {
+        "vllm": {"swap_space": None, "disable_mm_preprocessor_cache": False, "block_size": 32}
+    },
 }  # fmt: skip
 TAKEN = {
     "enforce_eager": False, "max_num_batched_tokens": 16_384, "max_num_seqs": 256,

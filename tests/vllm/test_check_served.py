@@ -1,0 +1,115 @@
+"""`check-serving` against a real vLLM server on the nano base, in float32 and in bfloat16.
+
+HONEST_PUSHES=200 makes more of the honest pushes, each of another adapter under the same name.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from random_adapters import loud
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.engines.base_model import load_base
+from azr_population.sharing.check_serving import check_serving, exit_code
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
+from azr_population.weights.peft_folder import save_adapter
+
+pytestmark = pytest.mark.slow
+PUSHES = int(os.environ.get("HONEST_PUSHES", "3"))
+
+
+class Server:
+    """vLLM's own, with the adapters `a` and `b`."""
+
+    def __init__(self, folder, dtype):
+        self.dtype, self.folder = dtype, folder
+        model, _ = load_base(nano_base_path(), "float32", "cpu")
+        self._fresh = Bank(model, LoraSpec(8, 16.0), 1).read(0)
+        self.folders = {name: self.save(name, seed) for seed, name in enumerate("ab")}
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        command = [
+            sys.executable, "-m", "vllm.entrypoints.openai.api_server",
+            "--model", str(nano_base_path()), "--dtype", dtype, "--port", str(port),
+            "--host", "127.0.0.1", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "2",
+            "--enforce-eager", "--lora-modules",
+            *(f"{name}={path}" for name, path in self.folders.items()),
+        ]  # fmt: skip
+        variables = {
+            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1",
+        }  # fmt: skip
+        with (folder / "log").open("w") as log:
+            self.process = subprocess.Popen(
+                command, env=os.environ | variables, stdout=log, stderr=subprocess.STDOUT
+            )
+        while not self.answers():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.5)
+            assert self.process.poll() is None, (folder / "log").read_text()[-3000:]
+
+    def answers(self):
+        try:
+            urllib.request.urlopen(f"{self.url}/v1/models", timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def save(self, name, seed):
+        save_adapter(loud(self._fresh, seed), self.folder / name, "base")
+        return self.folder / name
+
+    def load(self, name, path):
+        """Another adapter under a name that is served."""
+        for do, more in (("unload", {}), ("load", {"lora_path": str(path)})):
+            body = json.dumps({"lora_name": name, **more}).encode()
+            urllib.request.urlopen(
+                urllib.request.Request(
+                    f"{self.url}/v1/{do}_lora_adapter", body, {"Content-Type": "application/json"}
+                ),
+                timeout=600,
+            ).close()
+
+    def check(self, folders, **more):
+        return check_serving(self.url, nano_base_path(), folders, dtype=self.dtype, **more)
+
+
+@pytest.fixture(scope="module", params=["bfloat16", "float32"])
+def server(vllm, request, tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("served"), request.param)
+    yield server
+    server.process.terminate()
+    server.process.wait()
+
+
+def test_what_is_served_and_what_is_not_is_told_apart(server):
+    a, b = server.folders["a"], server.folders["b"]
+    honest = server.check({"a": a, "b": b})
+    assert [each.verdict for each in honest] == ["served"] * 2 and exit_code(honest) == 0
+    swapped = server.check({"a": b, "b": a})
+    assert [each.verdict for each in swapped] == ["another one"] * 2
+    (base,) = server.check({str(nano_base_path()): a})
+    assert base.verdict == "the base" and exit_code([base]) == 1
+    (stale,) = server.check({"a": server.save("new", 5)}, old={"a": a})
+    assert stale.verdict == "an old one"
+    (gone,) = server.check({"c": a})
+    assert gone.verdict == "not reachable" and exit_code([gone]) == 3
+
+
+def test_honest_pushes_are_not_suspected(server):
+    suspected = []
+    for push in range(PUSHES):
+        path = server.save(f"push_{push}", 100 + push)
+        server.load("a", path)
+        (verdict,) = server.check({"a": path})
+        suspected += [str(verdict)] * (verdict.verdict != "served")
+    assert not suspected
