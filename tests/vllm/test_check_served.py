@@ -94,7 +94,8 @@ def server(vllm, request, tmp_path_factory):
 def test_what_is_served_and_what_is_not_is_told_apart(server):
     a, b = server.folders["a"], server.folders["b"]
     honest = server.check({"a": a, "b": b})
-    assert [each.verdict for each in honest] == ["served"] * 2 and exit_code(honest) == 0
+    assert [each.verdict for each in honest] == ["served"] * 2, [*map(str, honest)]
+    assert exit_code(honest) == 0
     swapped = server.check({"a": b, "b": a})
     assert [each.verdict for each in swapped] == ["another one"] * 2
     (base,) = server.check({str(nano_base_path()): a})
