@@ -84,21 +84,20 @@ def _programs(changes: Mapping[str, Change]) -> str:
 
 
 def _held_out(run: RunData) -> str:
-    """Parts that are solved throughout are one figure, others have one for each group."""
+    """Groups that are solved throughout are only counted."""
     evals = [line for line in run.lines if "eval/greedy" in line]
     if len(evals) < 2:
         return ""
-    prefix, ends = "eval/greedy/", (evals[0], evals[-1])
-    groups = sorted(key for key in ends[0].keys() & ends[1].keys() if key.count("/") == 3)
-    shown: dict[str, None] = {}
-    for group in groups:
-        part = group.rpartition("/")[0]
-        known = min(number(line.get(part)) or 0.0 for line in ends) > 0.99
-        shown[part if known else group] = None
-    texts = []
-    for key in shown:
-        first, last = (number(line[key]) or 0.0 for line in ends)
-        texts.append(f"{key.removeprefix(prefix)} {first:.0%} to {last:.0%}")
+    texts, known = list[str](), 0
+    for key in evals[0]:
+        if key.count("/") == 3 and key.startswith("eval/greedy/") and key in evals[-1]:
+            first, last = (number(line[key]) or 0.0 for line in (evals[0], evals[-1]))
+            if min(first, last) > 0.99:
+                known += 1
+            else:
+                texts.append(f"{key.rpartition('/')[2]} {first:.0%} to {last:.0%}")
+    if known:
+        texts.append(f"{known} others 100% throughout")
     return f"Held-out tasks: {', '.join(texts)}." if texts else ""
 
 

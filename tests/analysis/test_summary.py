@@ -1,11 +1,13 @@
 """What a run says first, from records that are made here."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from azr_population.analysis.changes import measured_changes
-from azr_population.analysis.summary import summary
+from azr_population.analysis.changes import Change, measured_changes
+from azr_population.analysis.statistics import Estimate
+from azr_population.analysis.summary import _held_out, _programs, summary
 from azr_population.runs.run_data import RunData
 
 TASKS = 100
@@ -117,3 +119,32 @@ def test_a_run_without_a_valid_proposal_says_that_alone(tmp_path):
     found = said(run)
     assert found.wrong.startswith("None of 7 proposals is a valid task")
     assert found.lines == []
+
+
+def change(first, last, low, high):
+    return Change(first, last, Estimate(last - first, low, high, (9,)))
+
+
+def test_held_out_groups_are_told_in_their_order_and_what_is_always_solved_is_counted():
+    names = ("shallow/01", "shallow/06", "deep/07", "deep/12")
+    scores = ((1.0, 1.0), (1.0, 0.9), (0.75, 0.8), (0.0, 0.05))
+    lines = [
+        {"eval/greedy": 0.5, "eval/greedy/deep": 0.4}
+        | {f"eval/greedy/{name}": pair[end] for name, pair in zip(names, scores, strict=True)}
+        for end in (0, 1)
+    ]
+    told = _held_out(SimpleNamespace(lines=[lines[0], {"step": 2}, lines[1]]))
+    assert told == (
+        "Held-out tasks: 06 100% to 90%, 07 75% to 80%, 12 0% to 5%, 1 others 100% throughout."
+    )
+    assert _held_out(SimpleNamespace(lines=lines[:1])) == ""
+
+
+def test_programs_grow_only_beyond_noise():
+    solved = change(0.75, 0.67, -0.2, 0.1)
+    grown = _programs({"lines": change(6.9, 8.1, 0.6, 1.8), "solve_rate": solved})
+    assert grown.startswith("Programs grew: 6.9 to 8.1 lines, +1.2")
+    assert "75% to 67% of the attempts" in grown
+    same = _programs({"lines": change(6.9, 7.1, -0.6, 1.0), "solve_rate": solved})
+    assert same.startswith("Programs are about as long as before")
+    assert _programs({"solve_rate": solved}) == ""
