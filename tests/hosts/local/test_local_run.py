@@ -155,8 +155,8 @@ def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
 ):
     seeds, path = tmp_path / "seed.jsonl", tmp_path / "run"
     rows = [
-        {"snippet": "def f(a):\n    return a + 1", "input": "4"},
-        {"snippet": "def f(a):\n    return a", "input": "4"},  # which the nano rules refuse
+        {"snippet": "def f(x):\n    k = x[::-1]\n    return k", "input": "[1, 2, 3]"},
+        {"snippet": "def f(a):\n    return a + 1", "input": "4"},  # which the nano rules refuse
     ]
     seeds.write_text("\n".join(map(json.dumps, rows)))
 
@@ -169,7 +169,7 @@ def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
     state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o", "code_i"]
+    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o"]
 
 
 def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
