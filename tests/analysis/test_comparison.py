@@ -331,9 +331,9 @@ def test_seeds_whose_folders_have_one_name_are_all_drawn(tmp_path):
 def test_no_difference_shown_says_what_would_show(tmp_path):
     first = write_arm(tmp_path / "a", [0.30, 0.35, 0.40])
     (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.31, 0.36, 0.41])]).pairs
-    # sd 5 points: (t(.975, 2) + t(.8, 2)) * 5 * sqrt(2 / 3) = 21.9
-    assert "with 3 seeds differences above 21.9 points would show" in pair.sentence
-    assert "for 3 points take about 46 seeds" in pair.sentence
+    # sd 5 points: (t(.975, 2) + t(.9, 2)) * 5 * sqrt(2 / 3) = 25.3
+    assert "with 3 seeds differences above 25.3 points would show" in pair.sentence
+    assert "for 3 points take about 61 seeds" in pair.sentence
 
 
 def test_values_far_apart_are_said(tmp_path):
