@@ -233,6 +233,8 @@ class HyperparameterConfig(Section):
     """[low, high]: founders draw log-uniformly between them."""
     perturb: list[PositiveFloat] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
     """A child's value is its first parent's times one of these."""
+    bounds: list[PositiveFloat] | None = Field(default=None, min_length=2, max_length=2)
+    """[low, high]: no child's value leaves them. Empty: a hundred times beyond `init`."""
     resample: float = Field(default=0.25, ge=0, le=1)
     """Chance that a child draws anew like a founder instead (as in Ray Tune)."""
     inherit: bool = True
@@ -240,12 +242,25 @@ class HyperparameterConfig(Section):
     roles: list[Literal["teacher", "student"]] = ["student"]
     """Roles with this hyperparameter; other members keep the run's value."""
 
-    @field_validator("init")
+    @field_validator("init", "bounds")
     @classmethod
-    def _hold_a_range(cls, value: list[float]) -> list[float]:
-        if value[0] > value[1]:
+    def _hold_a_range(cls, value: list[float] | None) -> list[float] | None:
+        if value and value[0] > value[1]:
             raise ValueError("should have the lower number first")
         return value
+
+    @model_validator(mode="after")
+    def _begin_within_bounds(self) -> Self:
+        (low, high), (least, most) = self.init, self.limits
+        if not least <= low <= high <= most:
+            raise ValueError("should have bounds around init")
+        return self
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """`bounds`, or what stands for them."""
+        low, high = self.bounds or (self.init[0] / 100, self.init[1] * 100)
+        return low, high
 
 
 class EvolutionConfig(Section):

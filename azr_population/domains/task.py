@@ -1,7 +1,10 @@
 """A task, whatever its domain: what it is about, what goes in, what comes out; and the tasks that
 were valid so far."""
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,41 +51,41 @@ ValueError, for any other."""
 class TaskBuffer:
     """Tasks that were valid so far: examples for proposals, what counts as new, and replay.
 
-    At most `capacity` different ones. Each task ever added is among them with the same chance
-    (reservoir sampling, Vitter 1985, algorithm R), so a long run still holds its first steps.
+    At most `capacity` different ones. Each task ever added is among them with the same chance,
+    however often it was added: a hash gives it a fixed place in a random order, and the first ones
+    stay (bottom-k sampling, Cohen and Kaplan 2007). So a long run still holds its first steps.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, seed: int = 0) -> None:
         self._capacity = capacity
-        self._tasks: list[Task] = []
-        self._present: set[Task] = set()
-        self.added = 0
-        """Tasks that were ever added, those that have left included."""
+        self._seed = seed
+        self._tasks: dict[int, Task] = {}
+        """By their places in the random order."""
+        self._last: list[int] = []
+        """A heap of the places, negative."""
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def __contains__(self, task: object) -> bool:
-        return task in self._present
+        return isinstance(task, Task) and self._place(task) in self._tasks
 
     def __iter__(self) -> Iterator[Task]:
-        return iter(self._tasks)
+        return iter(self._tasks.values())
 
-    def add(self, task: Task, generator: np.random.Generator) -> None:
-        """Puts a new task in. Where the buffer is full, `generator` draws which task leaves it,
-        this one or an older one."""
-        if task in self._present:
+    def add(self, task: Task) -> None:
+        """Puts a task in; if the buffer is full, the last one in the random order leaves."""
+        place = self._place(task)
+        if place in self._tasks:
             return
-        self.added += 1
-        if len(self._tasks) < self._capacity:
-            self._tasks.append(task)
-        else:
-            place = int(generator.integers(self.added))
-            if place >= self._capacity:
-                return
-            self._present.remove(self._tasks[place])
-            self._tasks[place] = task
-        self._present.add(task)
+        self._tasks[place] = task
+        heapq.heappush(self._last, -place)
+        if len(self._tasks) > self._capacity:
+            del self._tasks[-heapq.heappop(self._last)]
+
+    def _place(self, task: Task) -> int:
+        text = json.dumps([self._seed, *vars(task).values()])
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
     def sample(
         self, count: int, generator: np.random.Generator, type: str | None = None
@@ -90,21 +93,26 @@ class TaskBuffer:
         """Up to `count` different tasks, uniformly; of one type, where one is given."""
         if count == 0:
             return []
-        pool = [task for task in self._tasks if type is None or task.type == type]
+        pool = [task for task in self if type is None or task.type == type]
         chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
         return [pool[int(index)] for index in chosen]
 
     def remove(self, unwanted: Callable[[Task], bool]) -> None:
         """Takes these tasks out."""
-        self._tasks = [task for task in self._tasks if not unwanted(task)]
-        self._present = set(self._tasks)
+        self._put([task for task in self if not unwanted(task)])
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""
-        return {"tasks": [asdict(task) for task in self._tasks], "added": self.added}
+        return [asdict(task) for task in self]
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`."""
-        self._tasks = [task_from_dict(fields) for fields in state["tasks"]]
-        self._present = set(self._tasks)
-        self.added = state["added"]
+    def load_state(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """The inverse of `state`. Raises ValueError: a task is not one, is there twice, or the
+        buffer does not hold so many."""
+        self._put([task_from_dict(fields) for fields in state])
+        if len(self) != len(state):
+            raise ValueError(f"{len(state)} tasks in a buffer, {len(self)} of which it can hold")
+
+    def _put(self, tasks: Sequence[Task]) -> None:
+        self._tasks, self._last = {}, []
+        for task in tasks:
+            self.add(task)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method import replacement
@@ -59,6 +60,10 @@ class ChildRecord:
     died: int | None = None
     fitness: float | None = None
     rank: float | None = None
+
+
+_rewards = TypeAdapter(dict[str, list[float]]).validate_python
+_children = TypeAdapter(list[ChildRecord]).validate_python
 
 
 class Evolution:
@@ -173,9 +178,19 @@ class Evolution:
         return {"rewards": self.rewards, "credit": [asdict(child) for child in self.children]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`."""
-        self.rewards = {name: list(rewards) for name, rewards in state["rewards"].items()}
-        self.children = [ChildRecord(**child) for child in state["credit"]]
+        """The inverse of `state`. Raises ValueError: it is damaged."""
+        self.rewards = _rewards(state["rewards"])
+        self.children = _children(state["credit"])
+
+    def check_rates(self, member: Member) -> None:
+        """Raises ValueError: a hyperparameter of the member is not one that evolves, or out of its
+        bounds."""
+        for name, value in member.hyperparameters.items():
+            low, high = self.config.hyperparameters[name].limits  # type: ignore[index]
+            if not low <= value <= high:
+                raise ValueError(
+                    f"{member.name} has {name}={value:g}, outside of {low:g} to {high:g}"
+                )
 
     def _replace(self, step: int, planned: Replacement, make: MakeChild) -> dict[str, Any]:
         """Turns the victim into the child that `make` puts in its slot; returns its line of
@@ -227,7 +242,10 @@ class Evolution:
         generator = self._streams.numpy(f"{name} {child.name}", step)
         if generator.random() < config.resample:
             return log_uniform(config.init, generator)
-        return value * config.perturb[int(generator.integers(len(config.perturb)))]
+        low, high = config.limits
+        return min(
+            max(low, value * config.perturb[int(generator.integers(len(config.perturb)))]), high
+        )
 
 
 def log_uniform(bounds: Sequence[float], generator: np.random.Generator) -> float:

@@ -14,6 +14,14 @@ from statistics import NormalDist
 from typing import Any
 
 import trueskill
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    StrictStr,
+)
 
 from azr_population.errors import UserError
 from azr_population.files import check_name
@@ -58,6 +66,21 @@ class Member:
         """The key of its random streams in an eval: its name as a student, so that the single agent
         and another population's first student draw the same numbers."""
         return self.name.replace(str(Role.AGENT), str(Role.STUDENT))
+
+
+class _StoredMember(BaseModel):
+    """A member as a checkpoint has it, which may come from anybody."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    name: StrictStr
+    role: Role
+    slot: NonNegativeInt
+    mu: float = Field(ge=-1e4, le=1e4)
+    sigma: float = Field(gt=0, le=1e3)
+    generation: NonNegativeInt
+    born: NonNegativeInt
+    hyperparameters: dict[str, PositiveFloat]
 
 
 class Outcome(str, Enum):
@@ -233,18 +256,19 @@ class Roster:
 
     @classmethod
     def from_json(cls, rows: Sequence[dict[str, Any]]) -> Roster:
-        """The roster written by `to_json`, with bit-identical ratings."""
+        """The roster written by `to_json`, with bit-identical ratings. Raises ValueError: it is
+        damaged."""
         return cls(
             Member(
-                check_name(row["name"]),
-                Role(row["role"]),
-                row["slot"],
-                Rating(row["mu"], row["sigma"]),
-                row["generation"],
-                row["born"],
-                dict(row["hyperparameters"]),
+                check_name(row.name),
+                row.role,
+                row.slot,
+                Rating(row.mu, row.sigma),
+                row.generation,
+                row.born,
+                row.hyperparameters,
             )
-            for row in rows
+            for row in map(_StoredMember.model_validate, rows)
         )
 
     def _without(self, role: Role) -> list[Member]:

@@ -61,7 +61,7 @@ class Population:
         self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
-        self.buffer = TaskBuffer(config.task.buffer_size)
+        self.buffer = TaskBuffer(config.task.buffer_size, config.seed)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.step = 0
         self.matches: list[Match] = []
@@ -194,10 +194,9 @@ class Population:
         """
         metrics = record.step_record(self, proposals, replayed, updates, generated, matches)
         metrics |= self.evolution.metrics(self.step, len(births))
-        generator = self.streams.numpy("buffer", self.step)
         for proposal in proposals:
             if proposal.task is not None:
-                self.buffer.add(proposal.task, generator)
+                self.buffer.add(proposal.task)
         tasks = record.task_records(self.step, proposals)
         return StepRecords(metrics, matches, births, tasks, record.nothing_valid(proposals))
 
@@ -211,7 +210,8 @@ class Population:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`. Raises UserError: the state is of another population."""
+        """The inverse of `state`. Raises UserError: the state is of another population. Raises
+        ValueError: a value has another type than a run stores, or is out of bounds."""
         roster = Roster.from_json(state["roster"])
         stored, names = ([member.name for member in members] for members in (roster, self.roster))
         if stored != names:
@@ -223,3 +223,5 @@ class Population:
         self.roster = roster
         self.buffer.load_state(state["buffer"])
         self.evolution.load_state(state)
+        for member in roster:
+            self.evolution.check_rates(member)

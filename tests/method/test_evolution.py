@@ -144,3 +144,26 @@ def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_live
     assert (summary["born"], summary["judged"], summary["passed"]) == (2, 1, 1)
     assert summary["gain_over_victim"] == 3.0
     assert summary["gain_over_parent"] is None  # c is another one now
+
+
+@pytest.mark.parametrize(("bounds", "limits"), [(None, (1e-6, 0.1)), ([5e-5, 2e-3], (5e-5, 2e-3))])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_learning_rate_that_evolves_stays_within_its_bounds(bounds, limits, factor):
+    lr = {"init": [1e-4, 1e-3], "perturb": [factor], "resample": 0.0, "bounds": bounds}
+    evolved, roster = evolution(hyperparameters={"lr": lr}), rated()
+    for member in roster:
+        evolved.draw_hyperparameters(member)
+    for step in range(2, 2000, 2):
+        births = evolved.replace(step, roster, Nursery())
+        for member in roster:  # the child of a child of a child
+            newest = member.name in [birth["child"] for birth in births]
+            member.rating = Rating(26.0 if newest else 24.0, 1.0)
+    rates = [member.hyperparameters["lr"] for member in roster.students]
+    assert all(limits[0] <= rate <= limits[1] for rate in rates)
+    assert limits[factor > 1] in rates
+
+
+@pytest.mark.parametrize("bounds", [[1e-3, 1e-2], [1e-5, 5e-4], [1, 0.5], [0, 1], [1e-4]])
+def test_bounds_that_leave_out_a_founder_s_rate_are_refused(bounds):
+    with pytest.raises(ValueError):
+        evolution(hyperparameters={"lr": {"init": [1e-4, 1e-3], "bounds": bounds}})

@@ -206,3 +206,40 @@ def test_what_cannot_evolve_is_refused(how):
         hyper(1, 2, **how)
     with refuses("evolution.hyperparameters.weight_decay"):
         EvolutionConfig.checked({"hyperparameters": {"weight_decay": {}}}, "evolution.")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("roster/0/mu", float("nan")),
+        ("roster/0/mu", 1e300),
+        ("roster/0/sigma", 0.0),
+        ("roster/0/sigma", 1e308),
+        ("roster/0/sigma", "wide"),
+        ("roster/0/slot", -1),
+        ("roster/0/slot", 0.5),
+        ("roster/0/name", "../teacher_0"),
+        ("roster/0/name", 5),
+        ("roster/0/role", "judge"),
+        ("roster/0/born", None),
+        ("roster/2/hyperparameters/lr", float("nan")),
+        ("roster/2/hyperparameters/lr", 461.0),
+        ("roster/2/hyperparameters/lr", 0.0),
+        ("roster/2/hyperparameters/weight", 1.0),
+        ("buffer", [{"type": "code_o"}]),
+        ("buffer", "none"),
+        ("rewards", {"teacher_0": ["much"]}),
+        ("credit", [{"operator": "dare", "child": 3}]),
+    ],
+)
+def test_a_damaged_state_is_refused(path, value):
+    pop = hyper(2, 4)
+    state = json.loads(json.dumps(pop.state()))
+    pop.load_state(state)
+    *parents, last = path.split("/")
+    node = state
+    for part in parents:
+        node = node[int(part) if part.isdigit() else part]
+    node[last] = value
+    with pytest.raises((ValueError, TypeError, LookupError, UserError)):
+        hyper(2, 4).load_state(state)

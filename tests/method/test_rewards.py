@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from azr_population.config.schema import PopulationConfig
@@ -63,7 +62,7 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
     rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
     rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
     buffer = TaskBuffer(10)
-    buffer.add(rows[4].task, np.random.default_rng(0))
+    buffer.add(rows[4].task)
     count_copies(rows, buffer)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
 

@@ -30,10 +30,10 @@ class RunState:
     def begin(self, seeds: Sequence[ParsedProposal]) -> None:
         """Sets the state before the first step: founders, and the seed tasks that are valid."""
         play = self.play
-        generator, context = play.population.streams.numpy("seed_tasks"), play.context
+        context = play.context
         play.population.load_founders(context.engine.read, context.engine.write)
         for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
-            play.population.buffer.add(task, generator)
+            play.population.buffer.add(task)
         self._drop_unwanted()
         self.save()
         self.take_snapshot()
@@ -84,7 +84,7 @@ class RunState:
 
     def _put_in_place(self, checkpoint: Checkpoint) -> None:
         where = f"{self.directory.checkpoints}/step_{checkpoint.step}"
-        if named := _unsound(checkpoint.tensors):
+        if named := _unsound(checkpoint.tensors) or _unsound(checkpoint.plain):
             raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
         try:
             self.play.context.engine.load_state_dict(checkpoint.tensors)
@@ -106,12 +106,14 @@ class RunState:
 
 
 def _unsound(node: Any, path: str = "") -> str | None:
-    """The first value in nested tensors that no training leaves, and where."""
+    """The first value in nested tensors and numbers that no training leaves, and where."""
     if isinstance(node, torch.Tensor):
         if not torch.isfinite(node).all():
             return f"a value that is not finite (NaN or Inf) in {path}"
         largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
         return f"{largest:.3g} in {path}" if largest > LARGEST else None
+    if isinstance(node, float) and not abs(node) < 1e100:
+        return f"{node} in {path}"
     parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
     if isinstance(node, (list, tuple)):
         parts = enumerate(node)

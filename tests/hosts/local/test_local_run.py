@@ -1,5 +1,6 @@
 """Whole runs on the nano base, as the command line makes them: small, but nothing is replaced."""
 
+import hashlib
 import json
 import random
 import re
@@ -121,6 +122,20 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsy
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
+@pytest.mark.parametrize("damage", [{"mu": float("nan")}, {"sigma": 1e308}, {"slot": "x"}])
+def test_a_forged_checkpoint_is_named(finished, tmp_path, capsys, damage):
+    """Its checksums are right, as those of somebody else's run would be."""
+    path = shutil.copytree(finished, tmp_path / "run")
+    place = path / "checkpoints" / "step_4"
+    state = json.loads((place / "state.json").read_text())
+    state["roster"][0] |= damage
+    (place / "state.json").write_text(json.dumps(state))
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest["state.json"] = hashlib.sha256((place / "state.json").read_bytes()).hexdigest()
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    assert "step_4" in refused(capsys, "resume", path, "run.steps=5")
+
+
 def test_a_crash_between_checkpoint_and_members_is_mended(finished, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(finished, path)
@@ -169,7 +184,7 @@ def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
     state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o"]
+    assert [task["type"] for task in state["buffer"]] == ["code_o"]
 
 
 def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
