@@ -40,10 +40,10 @@ def rows(roster):
     return [valid, Proposal(match, TaskType.CODE_O, wrote(0, "bad"), None, reward=-1.0)]
 
 
-def kept(roster, rows, per_step=9, step=2, practice=()):
+def kept(roster, rows, per_step=9, step=2, replayed=()):
     population = SimpleNamespace(roster=roster, step=step, streams=Streams(1))
     log, records = CompletionLog(per_step, Bytes()), SimpleNamespace(completions=[])
-    log.updated(population, rows, practice)
+    log.updated(population, rows, replayed)
     log.recorded(population, rows, records)
     return records.completions
 
@@ -69,7 +69,7 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
 def test_practice_is_kept_too_and_decoded_late(roster):
     output = Completion(1, (72,), tuple(b"so 2"), (), False)
     attempt = Attempt(output, None, reward=-1.0, type="code_o")
-    (line,) = kept(roster, [], practice=[attempt])
+    (line,) = kept(roster, [], replayed=[attempt])
     assert (line["completion"], line["prompt"], line["log_prob"]) == ("so 2", "H|", None)
     assert (line["opponent"], line["finished"], line["verdict"]) == (None, False, "failed")
 

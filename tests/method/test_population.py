@@ -45,11 +45,11 @@ def rows(pop, solved):
     return proposals
 
 
-def finish(pop, made, updates, nursery, practice=()):
+def finish(pop, made, updates, nursery, replayed=()):
     """The end of a step."""
     matches = pop.rate(made)
     generated = {1: Generated(4, 8)}
-    return pop.record(made, updates, generated, matches, pop.evolve(made, nursery), practice)
+    return pop.record(made, updates, generated, matches, pop.evolve(made, nursery), replayed)
 
 
 def rates(pop):
@@ -81,11 +81,11 @@ def test_practice_counts_as_written_and_not_as_played():
     pop = population(1, 1)
     pop.begin_step(1)
     played = rows(pop, {"student_0": False})
-    practice = [
+    replayed = [
         Attempt(replace(WRITTEN, slot=1), None, solved, reason, reward, type="code_o")
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
-    metrics = finish(pop, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
+    metrics = finish(pop, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), replayed).metrics
     student, teacher = (metrics_of_members(metrics)[name] for name in ("student_0", "teacher_0"))
     assert (student["rollouts"], student["generated_tokens"]) == (4, 8)
     assert (student["trained_samples"], student["trained_tokens"]) == (2.0, 4.0)

@@ -63,12 +63,12 @@ def check_room(on_gpus: bool, on_nodes: Sequence[int], driver_cpus: int) -> None
 
 
 @contextmanager
-def watched(workers: Any, way_on: str) -> Iterator[None]:
+def watched(workers: Any, recovery_hint: str) -> Iterator[None]:
     """In the block veRL's worker group is called.
 
     A rank whose peer died fails with an error of its own (of gloo or NCCL), which may come first.
-    So after any error every rank is asked for a sign of life. `way_on` is what the user can do
-    after a death.
+    So after any error every rank is asked for a sign of life. `recovery_hint` is what the user can
+    do after a death.
 
     Raises UserError: a worker died, or raised one itself. Other errors of living workers are raised
     as they are.
@@ -82,7 +82,7 @@ def watched(workers: Any, way_on: str) -> Iterator[None]:
         if not (deaths := _deaths(workers)):
             raise
         listed = "; ".join(f"rank {rank} of {len(workers.workers)}: {how}" for rank, how in deaths)
-        raise UserError(f"a worker of the population died: {listed}; {way_on}") from error
+        raise UserError(f"a worker of the population died: {listed}; {recovery_hint}") from error
 
 
 def cause_of_death(error: RayActorError) -> str:

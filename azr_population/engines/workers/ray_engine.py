@@ -39,8 +39,8 @@ class RayEngine(Engine):
     """An `Engine` whose rows are computed by new workers (see `start_workers`) under veRL.
 
     What a row draws depends on its number and not on its rank, and gradients are summed, so that
-    the number of ranks changes nothing but the rounding. `way_on` is what the user can do after a
-    worker's death, `places` is where each rank runs.
+    the number of ranks changes nothing but the rounding. `recovery_hint` is what the user can do
+    after a worker's death, `places` is where each rank runs.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class RayEngine(Engine):
         driver_cpus: int = 0,
     ) -> None:
         self.workers = start_workers(settings, on_nodes, worker_class, driver_cpus)
-        self.way_on = "it was loading the base: see that node's memory, and what Ray says above"
+        self.recovery_hint = (
+            "it was loading the base: see that node's memory, and what Ray says above"
+        )
         self._together = settings.together
         self._micro_batch_tokens = settings.learner.most_tokens
         places, shares_prompts = zip(*self.call("init_model"), strict=True)
@@ -74,7 +76,7 @@ class RayEngine(Engine):
                 batch.select(share), sampling.of_rows(share, len(prompts)), seed
             )
             streams[stream] = share if rank % self._together == 0 else None
-        with watched(self.workers, self.way_on):
+        with watched(self.workers, self.recovery_hint):
             while streams:
                 (ready,), _ = ray.wait(list(streams), num_returns=1)
                 try:
@@ -147,7 +149,7 @@ class RayEngine(Engine):
         """The same on the first ranks, on each with its own arguments."""
         # Past veRL's group, which would split arguments that are lists.
         pairs = zip(self.workers.workers, parts, strict=False)
-        with watched(self.workers, self.way_on):
+        with watched(self.workers, self.recovery_hint):
             results: list[Any] = ray.get(
                 [getattr(worker, method).remote(*part) for worker, part in pairs]
             )
@@ -180,7 +182,7 @@ def ray_engine(settings: EngineSettings, workers: int, run_dir: str) -> Iterator
         raise UserError(f"{what}: {first_line(error)}") from error
     try:
         engine = RayEngine(settings, [workers])
-        engine.way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
+        engine.recovery_hint = f"azr-population resume {run_dir} continues from the last checkpoint"
         yield engine
     finally:
         ray.shutdown()

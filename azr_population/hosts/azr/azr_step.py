@@ -30,7 +30,7 @@ NOBODY = -1
 """The opponent of rows that are not proposals."""
 
 
-class Step:
+class AzrStepState:
     """The records of the current step so far."""
 
     def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:

@@ -86,14 +86,14 @@ def check_base(config: Any, plan: AzrPlan) -> None:
 
 def _check_matches(plan: AzrPlan) -> None:
     """Every match needs a proposal of each problem type, or some members would learn from none."""
-    settings, rows = plan.settings, plan.rows
+    settings, rows = plan.settings, plan.member_rows
     if settings.single:
         return
     meets = math.lcm(settings.teachers, settings.students) // settings.teachers
-    if meets > 2 * rows:
+    if meets > rows:
         raise UserError(
             f"population.teachers={settings.teachers} and population.students={settings.students}: "
-            f"each teacher meets {meets} students in a step and proposes {2 * rows} rows of each "
+            f"each teacher meets {meets} students in a step and proposes {rows} rows of each "
             "problem type; raise data.train_batch_size (or population.batch_size), or make the "
             "numbers of teachers and students equal",
             key="population.teachers",

@@ -104,10 +104,10 @@ def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
 
 def _rows(config: Any, plan: AzrPlan) -> tuple[int, int, int]:
     """Rows of each problem type in a step: proposals, attempts at all of them, answers to train."""
-    samples, settings = config.azr.reward.n_samples, plan.settings
-    teachers, students = 2 * settings.teachers or 1, 2 * settings.students or 1
-    proposals = plan.rows * teachers
-    return proposals, proposals * samples, plan.rows * students
+    roster, rows = plan.roster, plan.member_rows
+    proposals = rows * len(roster.teachers)
+    attempts = proposals * config.azr.reward.n_samples
+    return proposals, attempts, rows * len(roster.students)
 
 
 def _memory(load: Load, machine: Machine) -> Iterator[str]:

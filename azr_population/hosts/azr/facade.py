@@ -48,7 +48,7 @@ ROWS = 2**24
 """Row numbers that each of them has, so that a row draws the same in whatever call it is."""
 
 
-class PopulationGroup:
+class PopulationWorkerGroup:
     """All members behind the interface of veRL's actor-rollout worker group.
 
     `world_size` is 1 for AZR, because the engine splits and balances rows. `pad_id` fills up
@@ -87,7 +87,7 @@ class PopulationGroup:
         self.generated = GeneratedCounts()
 
     @contextmanager
-    def routed(self, name: str) -> Iterator[PopulationGroup]:
+    def routed(self, name: str) -> Iterator[PopulationWorkerGroup]:
         """Inside, `generate_sequences` hands out the batch `name`, which `prefetch` has
         generated."""
         before, self._routed = self._routed, name
@@ -214,7 +214,7 @@ class PopulationGroup:
 
     def _saved_at(self, step: int) -> None:
         """Sets what the user can do if a worker dies."""
-        self.engine.way_on = (
+        self.engine.recovery_hint = (
             "the same command with trainer.resume_mode=auto goes on from the checkpoint of step "
             f"{step}"
             if step

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion, PromptBatch
-from azr_population.hosts.azr.azr_step import Step
+from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
@@ -28,14 +28,14 @@ from azr_population.referee import Reason
 if TYPE_CHECKING:
     import torch
 
-    from azr_population.hosts.azr.facade import PopulationGroup
+    from azr_population.hosts.azr.facade import PopulationWorkerGroup
 
 ESTIMATE = "estimate"
 """What the names of the batches that estimate solve rates begin with, in the place of `gen`."""
 
 
 @dataclass
-class Reading:
+class ParsedBatch:
     """A batch of proposals as AZR parsed it, with the attempts at the valid ones."""
 
     kind: str
@@ -85,7 +85,11 @@ class Judge:
     executor: StepExecutor
 
     def __init__(
-        self, reward_fn: Any, step: Step, group: PopulationGroup, banned_words: Sequence[str] = ()
+        self,
+        reward_fn: Any,
+        step: AzrStepState,
+        group: PopulationWorkerGroup,
+        banned_words: Sequence[str] = (),
     ) -> None:
         self._step = step
         self._group = group
@@ -95,11 +99,11 @@ class Judge:
         self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
         self._banned_words = list(banned_words)
         self.expected: dict[str, Any] = {}
-        self._readings: dict[str, Reading] = {}
+        self._parsed: dict[str, ParsedBatch] = {}
 
     def begin_step(self, executor: Any) -> None:
         """Forgets the last step; programs run on AZR's `executor` from here on."""
-        self._readings = {}
+        self._parsed = {}
         self.executor = StepExecutor(executor)
 
     def run_ahead(self, name: str, data: Any) -> None:
@@ -140,10 +144,10 @@ class Judge:
         return attempts
 
     def _judge_proposals(self, name: str, kwargs: dict[str, Any]) -> Any:
-        if name not in self._readings:
+        if name not in self._parsed:
             self._read_all({**self.expected, name: kwargs["data"]}, kwargs)
-        reading = self._readings[name]
-        read = iter(reading.data_dicts)
+        parsed = self._parsed[name]
+        read = iter(parsed.data_dicts)
 
         def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any) -> Any:
             """Replaces AZR's method for one row, which has been called before."""
@@ -151,15 +155,15 @@ class Judge:
 
         def estimate(**asked: Any) -> Any:
             """Replaces AZR's difficulty estimate: the same, by the matched students."""
-            reading.data_dicts = asked["data_dicts"]
-            return self._matched_estimate(name, reading, asked)
+            parsed.data_dicts = asked["data_dicts"]
+            return self._matched_estimate(name, parsed, asked)
 
         manager = copy.copy(self._manager)
         manager._get_data_dict = data_dict
         manager._get_problem_generator_rewards_and_valid_programs = estimate
         result = manager(**kwargs)
         tensor: torch.Tensor = result[0]
-        for index, proposal in enumerate(reading.proposals):
+        for index, proposal in enumerate(parsed.proposals):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
             if proposal.reward <= 0 and tensor[index].sum() > UNPARSABLE:
                 tensor[index, len(proposal.completion.token_ids) - 1] = proposal.reward
@@ -167,47 +171,49 @@ class Judge:
             # Only where AZR has added something: its tensor is float32.
             if not math.isclose(paid, proposal.reward, rel_tol=1e-6):
                 proposal.reward = paid
-        self._step.proposals += reading.proposals
+        self._step.proposals += parsed.proposals
         return result
 
     def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
         """Reads the batches and has the valid proposals of all of them attempted in one call."""
         self.expected = {}
-        self._readings |= {
+        self._parsed |= {
             name: self._read(name, data, kwargs["n_samples"]) for name, data in batches.items()
         }
         asked: dict[str, PromptBatch] = {}
         for name in batches:
-            reading = self._readings[name]
-            if reading.valid:
-                prompts = self._prompts(name, reading, kwargs)
-                asked[name.replace("gen", ESTIMATE)] = reading.batch(prompts)
+            parsed = self._parsed[name]
+            if parsed.valid:
+                prompts = self._prompts(name, parsed, kwargs)
+                asked[name.replace("gen", ESTIMATE)] = parsed.batch(prompts)
         if asked:
             self._group.prefetch(asked, self._on_attempt, validate=True)
 
-    def _read(self, name: str, data: Any, samples: int) -> Reading:
-        reading = Reading(name.partition("_")[2], samples)
+    def _read(self, name: str, data: Any, samples: int) -> ParsedBatch:
+        parsed = ParsedBatch(name.partition("_")[2], samples)
         matches = {(m.teacher.slot, m.student.slot): m for m in self._step.population.matches}
         written, opponents = (data.non_tensor_batch[name] for name in (COMPLETION, "opponent"))
         for item, completion, opponent in zip(data, written, opponents, strict=True):
             match = matches[completion.slot, opponent]
-            proposal = Proposal(match, reading.kind, self._with_text(completion), None)
+            proposal = Proposal(match, parsed.kind, self._with_text(completion), None)
             checked = self.executor.checked
-            reading.data_dicts.append(self._read_row(name, item, self.executor))
+            parsed.data_dicts.append(self._read_row(name, item, self.executor))
             # AZR checks the program of what parses.
             proposal.reason = "invalid" if self.executor.checked > checked else "unparsable"
-            reading.proposals.append(proposal)
-        return reading
+            parsed.proposals.append(proposal)
+        return parsed
 
     def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
         """AZR's method for one row; the uid is AZR's to give."""
         banned = self._arguments.get("banned_assertion_keywords", [])
         return self._manager._get_data_dict(item, name, executor, self._banned_words, "", banned)
 
-    def _prompts(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> list[list[int]]:
+    def _prompts(
+        self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]
+    ) -> list[list[int]]:
         """What AZR asks in its estimate, once for each valid proposal."""
         asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
-        asked |= {"data_dicts": reading.data_dicts, "problem_type": name, "n_samples": 1}
+        asked |= {"data_dicts": parsed.data_dicts, "problem_type": name, "n_samples": 1}
         collected = PromptsCollected()
         try:
             self._manager._get_problem_generator_rewards_and_valid_programs(
@@ -226,37 +232,37 @@ class Judge:
 
     def _on_attempt(self, name: str, row: int, completion: Completion) -> None:
         """Stores an attempt, a row of an estimate's batch, and runs what AZR will ask about it."""
-        reading = self._readings[name.replace(ESTIMATE, "gen")]
+        parsed = self._parsed[name.replace(ESTIMATE, "gen")]
         completion = self._with_text(completion)
-        answer, read = read_answer(self._manager, reading.kind, completion.text)
-        reading.attempts[row] = completion, answer, read
-        task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
-        if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
-            self.executor.prefetch(evaluations(reading.kind, answer, task["snippet"], task))
+        answer, read = read_answer(self._manager, parsed.kind, completion.text)
+        parsed.attempts[row] = completion, answer, read
+        task = parsed.data_dicts[parsed.valid[row % len(parsed.valid)]]["answer"]
+        if read or parsed.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
+            self.executor.prefetch(evaluations(parsed.kind, answer, task["snippet"], task))
 
     def _with_text(self, completion: Completion) -> Completion:
         tokenizer = self._manager.tokenizer
         text = tokenizer.decode(completion.token_ids, skip_special_tokens=True)
         return replace(completion, text=text)
 
-    def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
+    def _matched_estimate(self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]) -> Any:
         with self._group.routed(name.replace("gen", ESTIMATE)) as group:
             rewards, programs = self._manager._get_problem_generator_rewards_and_valid_programs(
                 **{**kwargs, "rollout_actor_wg": group}
             )
-        for place, index in enumerate(reading.valid):
-            proposal, task = reading.proposals[index], reading.data_dicts[index]["answer"]
+        for place, index in enumerate(parsed.valid):
+            proposal, task = parsed.proposals[index], parsed.data_dicts[index]["answer"]
             proposal.parsed, proposal.task = _proposal_and_task(proposal.type, task)
             proposal.reason = "ok"
-            for each in range(place, len(reading.attempts), len(reading.valid)):
-                completion, answer, read = reading.attempts[each]
+            for each in range(place, len(parsed.attempts), len(parsed.valid)):
+                completion, answer, read = parsed.attempts[each]
                 solved = self.executor.solved(proposal.type, answer, task)
                 solved &= read or proposal.type != TaskType.CODE_F
                 text = answer if read else None
                 proposal.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
-        describe(reading.proposals, self._step.population.domain)
-        self._step.population.reward(reading.proposals)
-        for proposal, data in zip(reading.proposals, reading.data_dicts, strict=True):
+        describe(parsed.proposals, self._step.population.domain)
+        self._step.population.reward(parsed.proposals)
+        for proposal, data in zip(parsed.proposals, parsed.data_dicts, strict=True):
             rewards[data["uid"]]["accuracy"] = 0.0 if proposal.task is None else proposal.reward
         return rewards, programs
 

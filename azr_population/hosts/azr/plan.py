@@ -29,8 +29,15 @@ class AzrPlan(RunPlan):
     settings: PopulationSettings = field(kw_only=True)
     """As the command has them."""
     rows: int = field(kw_only=True)
-    """Of each problem type that the single agent proposes, and solves; a teacher proposes (and a
-    student solves) twice as many, which makes the rows per member equal in all arms."""
+    """Of each problem type that the single agent proposes, and solves."""
+
+    @property
+    def member_rows(self) -> int:
+        """Of each problem type that one who proposes proposes, and one who solves solves: those of
+        the single agent, and twice as many where a member does only one of the two, so that every
+        member of every arm trains on equally many."""
+        kinds = self.config.task.types or list(self.domain.types)
+        return self.config.population.proposal_batch_size // len(kinds)
 
     @property
     def decided(self) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
-from azr_population.hosts.azr.azr_step import Step
+from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import by_member, prompt_rows
-from azr_population.hosts.azr.facade import PopulationGroup
+from azr_population.hosts.azr.facade import PopulationWorkerGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.plan import AzrPlan
 from azr_population.hosts.azr.settings import plain_values
@@ -77,7 +77,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.population = Population(plan.config, plan.domain)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
         own = own_callbacks(self.settings.callbacks)
-        self.step = Step(self.population, [log, *own])
+        self.step = AzrStepState(self.population, [log, *own])
         folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
         resumes = self.config.trainer.resume_mode != "disable"
         path = Path(self.settings.run_dir or folder)
@@ -104,7 +104,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self.population, self.engine.read, self.directory, worker.base
         )
         pad = self.tokenizer.pad_token_id
-        self.group = PopulationGroup(
+        self.group = PopulationWorkerGroup(
             self.engine,
             self.population,
             self.tokenizer.eos_token_id if pad is None else pad,
@@ -163,9 +163,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             return make(problem_type, data_len, dataset_key, seeding)
         self._begin_step()
         slots = [member.slot for member in self.population.roster.teachers]
-        # A teacher proposes twice as many rows as the single agent.
-        times = 1 if self.settings.single else 2 * len(slots)
-        rows = times * self.config.data.train_batch_size
+        rows = len(slots) * self.plan.member_rows
+        times = rows // self.config.data.train_batch_size
         with self._config_with({"data": {"train_batch_size": rows}}):
             loader = make(problem_type, times * data_len, dataset_key, seeding)
         return self._queue(f"gen_{problem_type}", by_member([(slots, loader)]))
@@ -180,7 +179,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """
         self._begin_step()
         make = super()._create_train_code_pred_dataloader
-        draws = 1 if self.settings.single else 2
+        draws = self.plan.member_rows // self.plan.rows
         slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
         loaders = [([slot], make(problem_type, data_len)) for slot in slots]
         return self._queue(f"pred_{problem_type}", by_member(loaders))
@@ -204,7 +203,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
-        metrics.pop("actor/entropy", None)  # see `PopulationGroup.compute_log_prob`
+        metrics.pop("actor/entropy", None)  # see `PopulationWorkerGroup.compute_log_prob`
         # Of one batch, and veRL 0.9.1 joins only batches that agree in it; nobody of ours reads it.
         batch.meta_info.pop("global_token_num", None)
         self.step.credit(batch, problem_type)

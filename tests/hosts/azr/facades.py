@@ -7,7 +7,7 @@ from verl import DataProto
 
 from azr_population.engines.engine import Hyperparameters, PromptBatch
 from azr_population.hosts.azr.batches import prompt_rows
-from azr_population.hosts.azr.facade import PopulationGroup
+from azr_population.hosts.azr.facade import PopulationWorkerGroup
 from azr_population.runs.streams import Streams
 
 MEMBERS = 4
@@ -21,7 +21,7 @@ def facade(engine, width):
         state=lambda: {"what": "state"},
         load_state=lambda plain: None,
     )
-    return PopulationGroup(
+    return PopulationWorkerGroup(
         engine,
         population,
         pad_id=0,

@@ -17,7 +17,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion, GeneratedCounts
-from azr_population.hosts.azr.azr_step import Step
+from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings
 from azr_population.method.callbacks import Callback
@@ -202,7 +202,7 @@ def test_both_hosts_tell_the_same(referee, teachers, students, reward):
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
     population = azr_stand_in.population_of(settings_of(config, teacher_reward=reward))
-    inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
+    inside = AzrStepState(population, [CompletionLog(10, azr_stand_in.Bytes())])
     seen = set()
     for _ in range(3):
         expected = local.play_step()

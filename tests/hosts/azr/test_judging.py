@@ -79,7 +79,7 @@ def judged(tokenizer, azr_manager, monkeypatch):
     from azr_stand_in import population_of
 
     from azr_population.config.schema import EvolutionConfig
-    from azr_population.hosts.azr.azr_step import Step
+    from azr_population.hosts.azr.azr_step import AzrStepState
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings
 
@@ -95,7 +95,7 @@ def judged(tokenizer, azr_manager, monkeypatch):
             settings = PopulationSettings(
                 teachers=2, students=2, teacher_reward=reward, evolution=EvolutionConfig(interval=0)
             )
-            step = Step(population_of(settings))
+            step = AzrStepState(population_of(settings))
             step.begin(1)
             step.assign(data, f"gen_{kind}")
             call = Judge(manager, step, group)

@@ -10,7 +10,7 @@ from azr_stand_in import Batch, population_of
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
-from azr_population.hosts.azr.azr_step import NOBODY, Step
+from azr_population.hosts.azr.azr_step import NOBODY, AzrStepState
 from azr_population.hosts.azr.batches import COMPLETION
 from azr_population.method.proposals import Attempt
 
@@ -22,7 +22,7 @@ LENGTHS = [2, 5, 1, 3, 4, 2]
 @pytest.fixture
 def step():
     settings = PopulationSettings(teachers=1, students=3, evolution=EvolutionConfig(interval=0))
-    step = Step(population_of(settings))
+    step = AzrStepState(population_of(settings))
     step.begin(1)
     return step
 
