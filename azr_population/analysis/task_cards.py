@@ -13,7 +13,7 @@ from azr_population.analysis.html import cut, highlighted, render
 from azr_population.analysis.statistics import tenth
 from azr_population.console.show import figures_of
 from azr_population.domains.domain import Domain
-from azr_population.domains.pieces import asked, marks_of, pieces
+from azr_population.domains.prompt_segments import asked, marks_of, split_segments
 from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
 
@@ -165,7 +165,7 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
 def _code(shown: str, marks: Sequence[str]) -> Markup:
     """HTML with what is code in it coloured."""
     parts = []
-    for mark, body, code in pieces(shown, marks):
+    for mark, body, code in split_segments(shown, marks):
         fenced = mark.startswith("`")
         opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
         body = body.strip("\n")

@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from azr_population.console.view import plain_output
-from azr_population.domains.pieces import Piece, asked, marks_of, pieces
+from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable
 from azr_population.runs.meanings import meaning, verdict_words
@@ -110,8 +110,8 @@ def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Gr
         "completion": _body(_bounded(row.get("completion") or ""), marks)
         or [Text("    (nothing)", style="dim")],
         # What a program gave, or the right answer, of what was tried by hand.
-        "runs": _lines(Piece("", _bounded("\n".join(map(str, row.get("outputs") or ()))), True)),
-        "right would be": _lines(Piece("", _bounded(row.get("right") or ""), True)),
+        "runs": _lines(Segment("", _bounded("\n".join(map(str, row.get("outputs") or ()))), True)),
+        "right would be": _lines(Segment("", _bounded(row.get("right") or ""), True)),
     }
     titled = [[Text(title, style="dim"), *lines] for title, lines in parts.items() if lines]
     facts = Text(_facts(row), style="dim")
@@ -156,19 +156,19 @@ def figures_of(row: Mapping[str, Any]) -> str:
 
 def _body(text: str, marks: Sequence[str]) -> list[Text]:
     """The lines of a prompt or a completion that has passed `printable`, indented."""
-    return [line for piece in pieces(text, marks) for line in _lines(piece)]
+    return [line for segment in split_segments(text, marks) for line in _lines(segment)]
 
 
-def _lines(piece: Piece) -> list[Text]:
-    stripped = piece.text.strip("\n").expandtabs(4)
-    shown = _PYTHON.highlight(stripped) if piece.code else Text(stripped)
+def _lines(segment: Segment) -> list[Text]:
+    stripped = segment.text.strip("\n").expandtabs(4)
+    shown = _PYTHON.highlight(stripped) if segment.code else Text(stripped)
     shown.rstrip()
     lines = list(shown.split("\n", allow_blank=True)) if stripped else []
-    if piece.mark.startswith("`"):
-        lines = [Text(piece.mark, style="dim"), *lines, Text("```", style="dim")]
-    elif piece.mark:
+    if segment.mark.startswith("`"):
+        lines = [Text(segment.mark, style="dim"), *lines, Text("```", style="dim")]
+    elif segment.mark:
         first = lines[0] if lines else Text()
-        lines = [Text(f"{piece.mark} ", style="dim") + first, *lines[1:]]
+        lines = [Text(f"{segment.mark} ", style="dim") + first, *lines[1:]]
     return [Text("    ") + line for line in lines]
 
 

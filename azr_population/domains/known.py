@@ -27,7 +27,7 @@ def find_domain(name: str) -> Domain:
     return domain
 
 
-class NotRun(Domain):
+class UntrustedDomain(Domain):
     """In the place of a domain whose code is not run: its tasks are shown as the text they are."""
 
     types: ClassVar[Mapping[str, str]] = {}

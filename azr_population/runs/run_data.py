@@ -14,7 +14,7 @@ from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
 
 from azr_population.config.effects import flat
 from azr_population.domains.domain import Domain
-from azr_population.domains.known import NotRun, find_domain
+from azr_population.domains.known import UntrustedDomain, find_domain
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError, first_problem
 from azr_population.files import read_json
@@ -111,7 +111,7 @@ class RunData:
         name = str(self.value("task", "domain") or "code")
         if "." in name and not trusted(name):
             _log_once(name)
-            return NotRun()
+            return UntrustedDomain()
         return find_domain(name)
 
     @cached_property

@@ -8,7 +8,7 @@ _FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL
 _TURN = re.compile(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", re.DOTALL)
 
 
-class Piece(NamedTuple):
+class Segment(NamedTuple):
     """A stretch of text; `mark` is what opens it (`<in>`, "```python"), or nothing."""
 
     mark: str
@@ -21,21 +21,21 @@ def marks_of(prompt: str, marks: Sequence[str]) -> Sequence[str]:
     return marks if prompt.startswith(tuple(marks)) else ()
 
 
-def pieces(text: str, marks: Sequence[str]) -> list[Piece]:
-    """The text in pieces without blank ones: between `marks` all is code; without any marks fenced
-    blocks are (one that is not closed reaches to the end)."""
+def split_segments(text: str, marks: Sequence[str]) -> list[Segment]:
+    """The text in segments without blank ones: between `marks` all is code; without any marks
+    fenced blocks are (one that is not closed reaches to the end)."""
     if marks:
         mark = re.compile("|".join(map(re.escape, marks)))
         parts = zip(["", *mark.findall(text)], mark.split(text), strict=True)
-        return [Piece(mark, body, True) for mark, body in parts if mark or body.strip()]
+        return [Segment(mark, body, True) for mark, body in parts if mark or body.strip()]
     separated = []
     end = 0
     for fence in _FENCE.finditer(text):
-        separated.append(Piece("", text[end : fence.start()], False))
-        separated.append(Piece(f"```{fence[1]}", fence[2], True))
+        separated.append(Segment("", text[end : fence.start()], False))
+        separated.append(Segment(f"```{fence[1]}", fence[2], True))
         end = fence.end()
-    separated.append(Piece("", text[end:], False))
-    return [piece for piece in separated if piece.mark or piece.text.strip()]
+    separated.append(Segment("", text[end:], False))
+    return [segment for segment in separated if segment.mark or segment.text.strip()]
 
 
 def asked(prompt: str) -> str:
