@@ -11,6 +11,7 @@ MEANINGS = {
     "boolean": "the answer is True, False or None, which a coin flip finds",
     "constant": "the answer does not depend on the input",
     "identity": "the answer is written in the input",
+    "no_chain": "not a chain of statements as the nano base's programs are",
     "program_too_long": "over task.max_program_chars",
     "output_too_long": "over task.max_output_chars",
     "too_few_inputs": "fewer than four different inputs",

@@ -78,7 +78,7 @@ def edit_state(run, change):
     [
         *((lambda s, n=n: s["roster"][0].update(name=n), str(n)) for n in ("../../victim", "/", 7)),
         *((lambda s, n=n: s.update(step=n), "state.json") for n in (-1, "2")),
-        (lambda s: s["buffer"]["tasks"][0].update(program=3), ""),
+        (lambda s: s["buffer"][0].update(program=3), ""),
         (lambda s: s.update(rewards=3), ""),
         (lambda s: s.pop("roster"), "roster"),
     ],
