@@ -75,9 +75,10 @@ def _programs(changes: Mapping[str, Change]) -> str:
     if lines is None or solved is None:
         return ""
     test = lines.difference
-    verb = "grew" if test.low > 0 else "shrank" if test.high < 0 else "are about as long as before"
+    what = "Programs shrank" if test.high < 0 else "That programs grew is not shown"
+    what = "Programs grew" if test.low > 0 else what
     return (
-        f"Programs {verb}: {lines.first:.1f} to {lines.last:.1f} lines, "
+        f"{what}: {lines.first:.1f} to {lines.last:.1f} lines, "
         f"{interval_text(test, False, True)} (95%, over steps); "
         f"{figure(solved.first, True)} to {figure(solved.last, True)} of the attempts solve them."
     )
