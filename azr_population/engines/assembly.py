@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from azr_population.config.schema import LearnerConfig, LoraConfig
 from azr_population.engines.base_folder import base_folder
@@ -249,6 +248,9 @@ def _try_rollout(settings: EngineSettings) -> None:
         raise UserError(f"{key}={settings.rollout} has no {', no '.join(missing)}", key=key)
     if kind.own_weights:
         return
+    # Imported late: 1,600 modules that only a rollout of the user's own needs.
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 16}
     model = LlamaForCausalLM(LlamaConfig(num_attention_heads=2, **shape)).eval()
     generators = [torch.Generator().manual_seed(slot) for slot in range(2)]
