@@ -47,6 +47,14 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     return tidy.curve(table, all_metrics().get(name, name), (role,) if role else ())
 
 
+def _up_to(
+    steps: int, of_arm: Mapping[str, pd.DataFrame], metric: str, role: str
+) -> dict[str, pd.Series]:
+    """The `curve` of each seed that has one, up to the arm's length in steps."""
+    curves = {seed: curve(table, metric, role) for seed, table in of_arm.items()}
+    return {seed: points[points.index <= steps] for seed, points in curves.items() if len(points)}
+
+
 def is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
     declared = all_metrics().get(metric)
@@ -64,12 +72,7 @@ def figure(
     arm_of: dict[str, str] = {}
     for arm, of_arm in tables.items():
         for role in chart.roles:
-            found = {
-                seed: points[points.index <= lengths[arm]]
-                for seed, table in of_arm.items()
-                if len(points := curve(table, chart.metric, role))
-            }
-            if found:
+            if found := _up_to(lengths[arm], of_arm, chart.metric, role):
                 name = arms.find(arm).title + (f", {role}s" if role else "")
                 lines[name], arm_of[name] = found, arm
     if not lines:
@@ -161,9 +164,8 @@ def _ratios(
     """A bar for each arm, as a multiple of the first arm's value of the same seed."""
     values = {
         arm: {
-            seed: REDUCERS[chart.reduce](points[points.index <= lengths[arm]], lengths[arm])
-            for seed, table in of_arm.items()
-            if len(points := curve(table, chart.metric, chart.roles[0]))
+            seed: REDUCERS[chart.reduce](points, lengths[arm])
+            for seed, points in _up_to(lengths[arm], of_arm, chart.metric, chart.roles[0]).items()
         }
         for arm, of_arm in tables.items()
     }
