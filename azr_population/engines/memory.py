@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from azr_population.engines.decoding import PREFILL_TOKENS
+from azr_population.engines.kv_cache import ATTENDING
 from azr_population.engines.optimizers import moments
 from azr_population.engines.token_log_probs import NUMBERS
 
@@ -67,6 +68,9 @@ class Architecture:
     tied: bool = False
     qkv_bias: bool = False
     qk_norm: bool = False
+    windowed: int = 0
+    """Layers that attend to the last `window` tokens only."""
+    window: int = 0
 
     @classmethod
     def of(cls, config: Any) -> Architecture | None:
@@ -78,7 +82,11 @@ class Architecture:
         if mixture or not all(isinstance(size, int) for size in sizes):
             return None
         vocabulary, hidden, intermediate, layers, heads = sizes
-        kind = getattr(config, "model_type", "")
+        kind, window = getattr(config, "model_type", ""), getattr(config, "sliding_window", 0) or 0
+        # Without a list of kinds (Mistral in transformers 4) all layers have the window.
+        kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * layers
+        if {*kinds} - ATTENDING:
+            return None
         shape = cls(
             vocabulary,
             hidden,
@@ -90,6 +98,8 @@ class Architecture:
             tied=bool(getattr(config, "tie_word_embeddings", False)),
             qkv_bias=kind == "qwen2" or bool(getattr(config, "attention_bias", False)),
             qk_norm=kind == "qwen3",
+            windowed=kinds.count("sliding_attention") if window else 0,
+            window=window,
         )
         from transformers import AutoModelForCausalLM
 
@@ -135,8 +145,13 @@ class Architecture:
 
     @property
     def cache(self) -> int:
-        """Numbers in the KV cache for one token."""
+        """Numbers in the KV cache for one token, which every layer keeps."""
         return 2 * self.layers * self.kv_heads * self.head
+
+    def attended(self, past: float) -> float:
+        """Tokens that a layer attends to behind `past` of them, as a mean over layers."""
+        beyond = max(0.0, past - self.window)
+        return past - beyond * self.windowed / self.layers
 
     def adapter(self, rank: int, targets: Sequence[str] = ("all-linear",), parts: int = 1) -> int:
         """Weights of one member, on one of `parts` GPUs of a tensor-parallel vLLM: the side of a

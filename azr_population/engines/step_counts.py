@@ -76,7 +76,7 @@ class StepCounts(NamedTuple):
         prompts = self.prompt * (self.proposals + self.answers + self.attempts // self.samples)
         waves = math.ceil(rows / self.calls / groups / load.sequences)
         steps = self.calls * waves * self.response * groups
-        keys = self.generated * (self.prompt + self.response / 2) * a.cache
+        keys = self.generated * a.attended(self.prompt + self.response / 2) * a.cache
         flops = _forward(load, prompts, rows, self.prompt / 2)
         flops += _forward(load, self.generated, self.generated, self.prompt + self.response / 2)
         read = load.weights + load.slots * load.member * load.size
@@ -98,5 +98,5 @@ class StepCounts(NamedTuple):
 def _forward(load: Load, tokens: float, logits: float, past: float) -> float:
     """Operations of `tokens` through the base and their member, each attending to `past`."""
     a = load.architecture
-    blocks = a.layers * (a.block + 2 * a.heads * a.head * past) + load.member
+    blocks = a.layers * (a.block + 2 * a.heads * a.head * a.attended(past)) + load.member
     return 2 * (tokens * blocks + logits * a.vocabulary * a.hidden)

@@ -20,6 +20,7 @@ from azr_population.engines.engine import (
     Sampling,
     TrainingSample,
 )
+from azr_population.engines.kv_cache import ATTENDING
 from azr_population.engines.micro_batches import collate, slot_batches
 from azr_population.engines.shared_prefix import attends_to_all, use_own_attention
 from azr_population.engines.token_log_probs import token_log_probs
@@ -35,8 +36,6 @@ ROWS, TOKENS = 512, 393_216
 
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""
-
-_ATTENDING = {"full_attention", "sliding_attention", "chunked_attention"}
 
 _tried: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
@@ -54,7 +53,7 @@ def refuse_recurrent(model: Any) -> None:
     """Raises UserError: some layers of this base, which may be on the meta device, keep a state in
     place of keys and values (state space, linear attention, convolutions)."""
     kinds = getattr(model.config.get_text_config(), "layer_types", None) or ()
-    other = sorted({*kinds} - _ATTENDING)
+    other = sorted({*kinds} - ATTENDING)
     if other or getattr(model, "_is_stateful", False):
         raise UserError(
             f"base.path={model.config.name_or_path}: {type(model).__name__} keeps a state "

@@ -67,7 +67,20 @@ def test_a_base_with_linear_attention_is_not_taken_for_llama():
         pytest.skip("transformers 4 has no Qwen3.5")
     sizes = {"num_hidden_layers": 4, "vocab_size": 1000, "hidden_size": 256}
     assert Architecture.of(transformers.Qwen3_5TextConfig(**sizes)) is None
-    assert Architecture.of(transformers.Gemma3TextConfig(**sizes | {"num_attention_heads": 2}))
+
+
+def test_layers_with_a_window_attend_to_it_alone():
+    """Of Gemma 3 every sixth layer attends to all."""
+    from transformers import Gemma3TextConfig, MistralConfig
+
+    sizes = {"num_hidden_layers": 6, "vocab_size": 1000, "num_attention_heads": 2}
+    shape = Architecture.of(Gemma3TextConfig(hidden_size=256, sliding_window=512, **sizes))
+    assert (shape.windowed, shape.window) == (5, 512)
+    assert shape.attended(500) == 500 and shape.attended(2000) == (5 * 512 + 2000) / 6
+    sizes |= {"hidden_size": 64, "intermediate_size": 96, "num_key_value_heads": 2}
+    assert Architecture.of(MistralConfig(sliding_window=100, **sizes)).attended(300) == 100
+    assert Architecture.of(MistralConfig(sliding_window=None, **sizes)).attended(300) == 300
+    assert architecture().attended(9000) == 9000
 
 
 def learner(sizes, checkpointing, offload=False):

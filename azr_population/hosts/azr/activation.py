@@ -23,8 +23,8 @@ class ActivatePopulation(Callback):
         """Hydra's hook.
 
         Hydra turns exceptions of callbacks into warnings and would go on with stock AZR, so every
-        failure ends the process here, with exit code 1 and one line; a fault of ours also with its
-        traceback.
+        failure ends the process here: a mistake of the user with exit code 2 and one line, a fault
+        of ours with 1 and its traceback.
         """
         try:
             activate(config)
@@ -32,7 +32,7 @@ class ActivatePopulation(Callback):
             stop(str(error))
         except Exception as error:
             traceback.print_exc()
-            stop(f"{type(error).__name__}: {error}")
+            stop(f"{type(error).__name__}: {error}", code=1)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """As `on_run_start`; a sweep would share one `__main__` among its runs."""
@@ -41,7 +41,7 @@ class ActivatePopulation(Callback):
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Hydra's hook, in the driver, when AZR's main function has returned or raised.
 
-        What the user can mend, wherever it was raised, ends the process with exit code 1 and its
+        What the user can mend, wherever it was raised, ends the process with exit code 2 and its
         line as the last one, in place of tracebacks of Ray, Hydra and AZR. All other errors go on
         to them, because a traceback is what they need.
         """
@@ -69,7 +69,7 @@ def activate(config: DictConfig) -> None:
     if plan.settings.dry_run:
         lines, ready = dry_run.dry_run(config, plan)
         print("\n".join(lines), flush=True)
-        raise SystemExit(0 if ready else 1)
+        raise SystemExit(0 if ready else 2)
     checks.check_config(config, plan)
     imported("population.worker", plan.settings.worker)
     for reason in (*checks.missing(config), *checks.missing_here(config)):
@@ -103,7 +103,9 @@ def user_message(error: BaseException) -> str | None:
     return None
 
 
-def stop(message: str) -> NoReturn:
-    """Ends the process with one line and exit code 1."""
-    print(f"azr-population: {' '.join(message.split())}", file=sys.stderr, flush=True)
-    raise SystemExit(1)
+def stop(message: str, code: int = 2) -> NoReturn:
+    """Ends the process with one line, in which keys are as AZR's command takes them."""
+    from azr_population.hosts.azr.settings import as_typed
+
+    print(f"azr-population: {' '.join(as_typed(message).split())}", file=sys.stderr, flush=True)
+    raise SystemExit(code)

@@ -154,8 +154,12 @@ def missing(config: Any) -> Iterator[str]:
 
 def missing_here(config: Any) -> Iterator[str]:
     """The same of this machine, which need not be the one that the run is for."""
-    if run_device(config) == "cuda":
-        yield from _missing_gpus(config)
+    yield from missing_gpus(config)
+    yield from missing_vllm(config)
+
+
+def missing_vllm(config: Any) -> Iterator[str]:
+    """What AZR itself imports, whatever samples."""
     if config.actor_rollout_ref.rollout.name == "vllm" and not _there("vllm", "msgspec"):
         yield (
             "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "
@@ -181,9 +185,12 @@ def _missing_base(path: str) -> Iterator[str]:
         yield f"{BASE}={path} has no {', no '.join(lacks)}; give a Hugging Face causal LM's folder"
 
 
-def _missing_gpus(config: Any) -> Iterator[str]:
+def missing_gpus(config: Any) -> Iterator[str]:
+    """GPUs that the command asks for and this machine lacks."""
     import torch
 
+    if run_device(config) != "cuda":
+        return
     each, nodes = int(config.trainer.n_gpus_per_node), int(config.trainer.nnodes)
     if os.environ.get("RAY_ADDRESS"):
         return  # Ray knows its nodes, and refuses what they have no room for.

@@ -30,23 +30,27 @@ def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
     """The page as lines, and whether the run could start."""
     on_gpus = plan if plan.engine.device == "cuda" else resolve(config, "cuda")
     lines = list(_who(config, on_gpus))
-    missing, here = list(checks.missing(config)), list(checks.missing_here(config))
+    missing, uninstalled = list(checks.missing(config)), []
     elsewhere = plan.settings.gpu is not None or plan.settings.gpu_memory is not None
     refused = []
     for check in (checks.check_config, checks.check_base):
         try:
             check(config, plan)
         except NotInstalled as error:
-            here.append(str(error))
+            uninstalled.append(str(error))
         except UserError as error:
             refused.append(str(error))
+    # What samples and AZR itself may want the same vLLM: one line.
+    here = [*checks.missing_gpus(config), *(uninstalled or checks.missing_vllm(config))]
     missing += [] if elsewhere else here
+    architecture, kind = None, "without its config.json"
     try:
-        architecture = Architecture.of(checks.config_of_base(plan.engine.base))
+        described = checks.config_of_base(plan.engine.base)
+        architecture, kind = Architecture.of(described), f"of the kind {described.model_type}"
     except UserError:
-        architecture = None  # `missing` has said why.
+        pass  # `missing` has said why.
     if architecture is None:
-        lines.append("memory and counts: not worked out, for want of a config.json of a known kind")
+        lines.append(f"memory and counts: not worked out for a base {kind} (docs/bases.md)")
     else:
         machine = machine_of(config, plan.settings)
         fitted, too_large = plan_memory(on_gpus, config, architecture, machine)
@@ -133,6 +137,12 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         yield (
             f"KV cache: {tokens:,} tokens, {tokens / load.row:.1f} rows of full length or "
             f"{tokens // (PROMPT + RESPONSE):,} of {PROMPT + RESPONSE:,}"
+        )
+    if load.architecture.windowed:
+        yield (
+            f"{load.architecture.windowed} of {load.architecture.layers} layers look back "
+            f"{load.architecture.window:,} tokens; their keys and values are counted whole, and "
+            "vLLM may need less"
         )
     if load.keep:
         yield (

@@ -50,7 +50,7 @@ IGNORED: Mapping[str, str] = {
     "members have kernels of their own": "model.use_liger model.use_fused_kernels",
     "members are set by population.lora": "model.lora_ model.target_modules",
     "the base is frozen: population.shard_base says whether each GPU holds a part or all": ""
-    "actor.strategy actor.fsdp_config. rollout.layered_summon",
+    "actor.fsdp_config. rollout.layered_summon",
     "a row is on one GPU": "actor.ulysses_sequence_parallel_size",
     "a member's rows of a step are one batch": "actor.ppo_mini_batch_size actor.shuffle",
     "population.micro_batch_tokens says what goes through the learner at once": ""
@@ -97,6 +97,9 @@ RESTRICTED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "workers import nothing by it": {"model.external_lib": (None,)},
     "the base is as its config.json": {"model.override_config": ({}, None)},
     "members are LoRA adapters themselves: set population.lora.rank": {"model.lora_rank": (0,)},
+    "AZR's main looks for Megatron's workers before ours take their place": {
+        "actor.strategy": ("fsdp", "fsdp2")
+    },
     "a member has one update a step in all arms": {"actor.ppo_epochs": (1,)},
     "the loss has no entropy term": {"actor.entropy_coeff": (0.0,)},
     CONSTANT: {"actor.optim.warmup_style": ("constant",)},

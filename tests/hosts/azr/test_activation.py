@@ -160,16 +160,24 @@ def test_elsewhere_than_in_azr_the_process_ends(host, capsys):
     with pytest.raises(SystemExit) as caught:
         ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
     message = capsys.readouterr().err
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
 
 
 def test_a_fault_of_ours_ends_the_process_with_its_traceback(host, capsys, monkeypatch):
     monkeypatch.setattr(activation, "activate", lambda config: 1 / 0)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match="1"):
         ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
     message = capsys.readouterr().err
     assert message.startswith("Traceback") and "azr-population: ZeroDivisionError" in message
+
+
+def test_a_line_of_the_shared_code_has_the_key_of_azrs_command(capsys):
+    """A callback that fails in the middle of a run is named as in a local run."""
+    for message in ("callbacks=my.Own: KeyError", "population.callbacks=my.Own: KeyError"):
+        with pytest.raises(SystemExit, match="2"):
+            activation.stop(message)
+        assert capsys.readouterr().err == "azr-population: population.callbacks=my.Own: KeyError\n"
 
 
 def test_seed_files_must_hold_a_students_rows(host, tmp_path):

@@ -83,6 +83,7 @@ def test_what_is_set_and_not_used_is_told_with_its_reason():
         "actor_rollout_ref.rollout.multi_turn.enable=true",
         "actor_rollout_ref.model.override_config={rope_theta: 5}",
         "actor_rollout_ref.actor.optim.warmup_style=cosine",
+        "actor_rollout_ref.actor.strategy=megatron",
         "trainer.default_hdfs_dir=hdfs://x",
         "trainer.profile_steps=[1]",
         "algorithm.use_pf_ppo=true",

@@ -237,7 +237,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folde
     ]
     worker.kill()
     code, log = host.ended(folder, process, timeout=1500)
-    assert code == 1 and "Traceback" not in log
+    assert code == 2 and "Traceback" not in log
     assert re.fullmatch(
         rf"azr-population: a worker of the population died: rank 0 of 1: .*pid: {worker.pid} .*; "
         r"the same command with trainer.resume_mode=auto "
@@ -293,7 +293,7 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
 def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
     code, log = host.run(folder, overrides.split())
     (line,) = re.findall(r"^azr-population: .*$", log, re.MULTILINE)
-    assert code == 1 and told in line and "Traceback" not in log
+    assert code == 2 and told in line and "Traceback" not in log
     assert log.splitlines()[-1] == line
 
 
@@ -310,7 +310,7 @@ def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
 def test_what_shows_in_azrs_own_process_is_the_last_line(folder, overrides, told):
     out = f"trainer.default_local_dir={folder / 'late'}"
     code, log = host.run(folder, [*overrides.split(), *POPULATION, out])
-    assert code == 1 and "Traceback" not in log
+    assert code == 2 and "Traceback" not in log
     assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
 
 
