@@ -135,7 +135,8 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
     tokens = memory.cache_tokens(load, total)
     if tokens > 0:
         yield (
-            f"KV cache: {tokens:,} tokens, {tokens / load.row:.1f} rows of full length or "
+            f"KV cache: {tokens:,} tokens of {load.architecture.cache * load.size / 1e3:.0f} kB, "
+            f"{tokens / load.row:.1f} rows of full length or "
             f"{tokens // (PROMPT + RESPONSE):,} of {PROMPT + RESPONSE:,}"
         )
     if load.architecture.windowed:
