@@ -13,9 +13,10 @@ import torch
 from drawn import sample, seeds, words
 
 from azr_population.config.schema import LearnerConfig
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.canary import random_adapter
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.memory import GIB, Architecture, Load, kept_tokens, phases
+from azr_population.engines.memory import GIB, GpuLayout, kept_tokens, phases
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -228,17 +229,17 @@ class Base:
         })  # fmt: skip
         self.note(f"{name}, GB held", self.held())
 
-    def load(self) -> Load:
+    def layout(self) -> GpuLayout:
         size, (prompt, answer) = self.dtype.itemsize, (32, 24) if self.small else (6144, 8096)
-        return Load(
-            self.architecture, MEMBERS, 32, prompt, answer, size=size, products=size, vllm=False,
-            piece=PIECE, generate_tokens=self.rows()[0] * sum(self.rows()[1::2]),
+        return GpuLayout(
+            self.architecture, MEMBERS, 32, prompt, answer, size=size, lora_bytes=size, vllm=False,
+            micro_batch_tokens=PIECE, generate_tokens=self.rows()[0] * sum(self.rows()[1::2]),
             on_gpu=self.on_gpu,
         )  # fmt: skip
 
     def update_kept(self) -> None:
         """The same where pieces that fit keep their activations."""
-        keep = kept_tokens(self.load(), 80 * GIB) or 64
+        keep = kept_tokens(self.layout(), 80 * GIB) or 64
         settings = self.learner.config
         self.learner.config = settings.model_copy(update={"recompute_above_tokens": keep})
         try:
@@ -249,9 +250,9 @@ class Base:
 
     def memory(self) -> None:
         """The most that is held at a time in each phase, beside the dry run's."""
-        load = self.load()
-        table, made = phases(load, 80 * GIB), dict[str, Any]()
-        row = sample(0, words(self.config, 1, load.row)[0], load.prompt, 1.0)
+        layout = self.layout()
+        table, made = phases(layout, 80 * GIB), dict[str, Any]()
+        row = sample(0, words(self.config, 1, layout.row)[0], layout.prompt, 1.0)
         done = row.completion
         self.learner.parallel = True  # as on several GPUs, which is what the dry run is about
         runs = {

@@ -24,8 +24,8 @@ from transformers import AutoModelForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import decoding
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.engine import Hyperparameters, Sampling
-from azr_population.engines.memory import Architecture
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 from azr_population.analysis.changes import SHORT, Change, nothing_valid
 from azr_population.analysis.html import figure
 from azr_population.analysis.statistics import compare, interval_text, tenth
-from azr_population.runs.records import conservative, metrics_of_members, number
+from azr_population.runs.records import (
+    best_of,
+    conservative,
+    member_scores,
+    metrics_of_members,
+    number,
+)
 from azr_population.runs.run_data import RunData
 
 
@@ -103,18 +109,13 @@ def _held_out(run: RunData) -> str:
 
 
 def _best(run: RunData) -> str:
-    """The best student at any eval, which `members/best` keeps, or the highest rated member."""
-    scores = [
-        (score, line["step"], name)
-        for line in run.lines
-        for name, member in metrics_of_members(line).items()
-        if (score := number(member.get("eval/greedy"))) is not None and line["step"] > 0
-    ]
-    members = run.directory.members
-    if scores:
-        score, step, name = max(scores, key=lambda found: (found[0], -found[1]))
-        place = members / "best" if (members / "best").is_dir() else members / name
-        return f"Best member: {name} at step {step}, {score:.1%} of held-out tasks, in {place}."
+    """The best student at any eval, which `members/best` keeps, or the highest rated one."""
+    members, validations = run.directory.members, run.read("validations")
+    if best := best_of(member_scores(run.lines, validations)):
+        place = members / "best" if (members / "best").is_dir() else members / best.name
+        tasks = "AZR's validation tasks" if validations else "held-out tasks"
+        where = f"{best.name} at step {best.step}, {best.score:.1%} of {tasks}"
+        return f"Best member: {where}, in {place}."
     ratings = {
         name: rated
         for name, member in metrics_of_members(run.lines[-1] if run.lines else {}).items()

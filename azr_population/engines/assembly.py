@@ -93,7 +93,7 @@ class EngineSettings:
         return kind
 
     @property
-    def together(self) -> int:
+    def tensor_parallel_size(self) -> int:
         """Ranks that sample the same rows together: vLLM's tensor parallelism."""
         return int(self.vllm.get("tensor_parallel_size") or 1)
 
@@ -296,7 +296,7 @@ def check_settings(settings: EngineSettings) -> None:
         )
     if learner.shard_base:
         reason = "cannot be sharded (FSDP2); set shard_base=false"
-    elif own_weights and settings.together > 1:
+    elif own_weights and settings.tensor_parallel_size > 1:
         reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"
     elif own_weights and not settings.device.startswith("cuda"):
         reason = "is served by vLLM on GPUs only; use rollout=torch"

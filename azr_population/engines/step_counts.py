@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from azr_population.engines.memory import Load
+from azr_population.engines.memory import GpuLayout
 
 
 class Device(NamedTuple):
@@ -68,35 +68,35 @@ class StepCounts(NamedTuple):
         """Tokens, with their prompts."""
         return (self.proposals + self.answers) * (self.prompt + self.response)
 
-    def sampling(self, load: Load) -> Cost:
+    def sampling(self, layout: GpuLayout) -> Cost:
         """Each prompt is read once. A decoding step reads the base, the members, and the keys and
-        values of up to `load.sequences` rows."""
-        a, rows = load.architecture, self.generated // self.response
-        groups = max(1, load.ranks // load.parallel)  # a dry run says what is refused, too
+        values of up to `layout.sequences` rows."""
+        a, rows = layout.architecture, self.generated // self.response
+        groups = max(1, layout.ranks // layout.parallel)  # a dry run says what is refused, too
         prompts = self.prompt * (self.proposals + self.answers + self.attempts // self.samples)
-        waves = math.ceil(rows / self.calls / groups / load.sequences)
+        waves = math.ceil(rows / self.calls / groups / layout.sequences)
         steps = self.calls * waves * self.response * groups
         keys = self.generated * a.attended(self.prompt + self.response / 2) * a.cache
-        flops = _forward(load, prompts, rows, self.prompt / 2)
-        flops += _forward(load, self.generated, self.generated, self.prompt + self.response / 2)
-        read = load.weights + load.slots * load.member * load.size
-        return Cost(flops, steps * read + keys * load.size)
+        flops = _forward(layout, prompts, rows, self.prompt / 2)
+        flops += _forward(layout, self.generated, self.generated, self.prompt + self.response / 2)
+        read = layout.weights + layout.slots * layout.member * layout.size
+        return Cost(flops, steps * read + keys * layout.size)
 
-    def update(self, load: Load, kl: bool = False) -> Cost:
+    def update(self, layout: GpuLayout, kl: bool = False) -> Cost:
         """Forward (again where activations are not kept, and for the KL), backward through the
         frozen base, and the optimizer's step on every GPU."""
         row = self.prompt + self.response
-        again = load.checkpointing and row > load.keep
+        again = layout.checkpointing and row > layout.no_recompute_tokens
         passes, logits = 2 + again + kl, (self.proposals + self.answers) * self.response
-        flops = passes * _forward(load, self.trained, logits, row / 2)
-        flops += 2 * self.trained * load.member  # gradients of the members' factors
-        pieces = math.ceil(self.trained / load.piece)
-        optimizer = load.ranks * load.slots * load.member * 4 * (3 + 2 * load.moments)
-        return Cost(flops, passes * pieces * load.weights + optimizer)
+        flops = passes * _forward(layout, self.trained, logits, row / 2)
+        flops += 2 * self.trained * layout.member  # gradients of the members' factors
+        pieces = math.ceil(self.trained / layout.micro_batch_tokens)
+        optimizer = layout.ranks * layout.slots * layout.member * 4 * (3 + 2 * layout.moments)
+        return Cost(flops, passes * pieces * layout.weights + optimizer)
 
 
-def _forward(load: Load, tokens: float, logits: float, past: float) -> float:
+def _forward(layout: GpuLayout, tokens: float, logits: float, past: float) -> float:
     """Operations of `tokens` through the base and their member, each attending to `past`."""
-    a = load.architecture
-    blocks = a.layers * (a.block + 2 * a.heads * a.head * a.attended(past)) + load.member
+    a = layout.architecture
+    blocks = a.layers * (a.block + 2 * a.heads * a.head * a.attended(past)) + layout.member
     return 2 * (tokens * blocks + logits * a.vocabulary * a.hidden)

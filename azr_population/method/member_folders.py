@@ -8,6 +8,7 @@ from azr_population.files import check_name, replacing_folder
 from azr_population.method.members import Member, Role
 from azr_population.method.population import Population
 from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import Scored, best_of, member_scores
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.model_card import base_name
 from azr_population.weights.peft_folder import save_adapter
@@ -38,13 +39,16 @@ class MemberFolders:
         for member in self.population.roster:
             self._write(member, (folder or self.run.members) / check_name(member.name))
 
-    def keep_best(self, scores: Mapping[str, float], best_before: float | None) -> None:
-        """Writes the member with the best of `scores` (by name) as `members/best` if it beats
-        `best_before`, the best score of the run's earlier evals."""
-        name = max(scores, key=lambda name: scores[name])
-        folder = self.run.members / BEST
-        if best_before is None or scores[name] > best_before or not folder.is_dir():
-            self._write(self.population.roster[name], folder, eval=f"{scores[name]:.4f}")
+    def keep_best(self, scores: Mapping[str, float]) -> None:
+        """Writes the member with the best of `scores`, those of this step by name, as
+        `members/best` if it beats all earlier ones of the run's records."""
+        step, folder = self.population.step, self.run.members / BEST
+        recorded = member_scores(self.run.read("metrics"), self.run.read("validations"))
+        earlier = [scored for scored in recorded if scored.step < step]
+        now = [Scored(score, step, name) for name, score in scores.items()]
+        best = best_of(now)
+        if best and (best_of([*earlier, best]) is best or not folder.is_dir()):
+            self._write(self.population.roster[best.name], folder, eval=f"{best.score:.4f}")
 
     def write_snapshot(self) -> None:
         """Writes the members of this step to `snapshots/step_<step>`: all or none."""

@@ -89,7 +89,7 @@ class Outcome(str, Enum):
     STUDENT_WINS = "student_wins"
     TEACHER_WINS = "teacher_wins"
     DRAW = "draws"
-    FORFEIT = "forfeits"
+    INVALID = "invalid"
     """The teacher's proposal was invalid."""
 
     def __str__(self) -> str:
@@ -102,14 +102,14 @@ def outcome_of(solve_rate: float | None) -> Outcome:
     The student wins above one half, the teacher below, exactly one half is a draw.
     """
     if solve_rate is None:
-        return Outcome.FORFEIT
+        return Outcome.INVALID
     if solve_rate == 0.5:
         return Outcome.DRAW
     return Outcome.STUDENT_WINS if solve_rate > 0.5 else Outcome.TEACHER_WINS
 
 
 def tally(games: Sequence[Outcome]) -> dict[str, int]:
-    """Counts for a match record: `student_wins`, `teacher_wins`, `draws`, `forfeits`."""
+    """Counts for a match record: `student_wins`, `teacher_wins`, `draws`, `invalid`."""
     return {outcome.value: games.count(outcome) for outcome in Outcome}
 
 
@@ -123,15 +123,18 @@ class RatingSystem:
             game. Here it is added once per match, because all games of a match are played with the
             same weights.
         draw_probability: chance of a draw between equals, in [0, 1).
-        forfeit: whether the teacher loses a game by an invalid proposal (the student's rating does
-            not change); otherwise an invalid proposal is not a game.
+        invalid_counts_as_loss: whether the teacher loses a game by an invalid proposal (the
+            student's rating does not change); otherwise an invalid proposal is not a game.
     """
 
     def __init__(
-        self, tau: float = 25.0 / 300.0, draw_probability: float = 0.1, forfeit: bool = True
+        self,
+        tau: float = 25.0 / 300.0,
+        draw_probability: float = 0.1,
+        invalid_counts_as_loss: bool = True,
     ) -> None:
         self.tau = tau
-        self.forfeit = forfeit
+        self.invalid_counts_as_loss = invalid_counts_as_loss
         self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=draw_probability)
 
     def rate_match(
@@ -139,12 +142,14 @@ class RatingSystem:
     ) -> tuple[Rating, Rating]:
         """The ratings of (teacher, student) after a match, one game per proposed task.
 
-        Games are rated in the given order (TrueSkill is sequential), forfeits last: otherwise the
-        student would play against a teacher whose rating they have lowered. A match without games
-        changes nothing.
+        Games are rated in the given order (TrueSkill is sequential), invalid ones last: otherwise
+        the student would play against a teacher whose rating they have lowered. A match without
+        games changes nothing.
         """
-        counted = (game for game in games if self.forfeit or game is not Outcome.FORFEIT)
-        played = sorted(counted, key=lambda game: game is Outcome.FORFEIT)
+        counted = (
+            game for game in games if self.invalid_counts_as_loss or game is not Outcome.INVALID
+        )
+        played = sorted(counted, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
         proposer, solver = self._before_match(teacher), self._before_match(student)
@@ -153,8 +158,8 @@ class RatingSystem:
             (proposer,), (rated_solver,) = self._trueskill.rate(
                 [(proposer,), (solver,)], ranks=ranks
             )
-            # A forfeit lowers the teacher's rating and leaves the student's.
-            solver = solver if game is Outcome.FORFEIT else rated_solver
+            # An invalid proposal lowers the teacher's rating and leaves the student's.
+            solver = solver if game is Outcome.INVALID else rated_solver
         return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
 
     def win_probability(self, rating: Rating, other: Rating) -> float:
@@ -230,7 +235,8 @@ class Roster:
         """Shifts all ratings so that the students' mean is a beginner's, 25; returns the shift.
 
         Only differences of ratings have a meaning, and they stay. Without it the scale drifts:
-        children inherit the mu of good parents, and forfeits lower teachers without raising anyone.
+        children inherit the mu of good parents, and invalid proposals lower teachers without
+        raising anyone.
         """
         students = self.students
         moved = Rating.mu - math.fsum(member.rating.mu for member in students) / len(students)

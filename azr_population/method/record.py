@@ -71,7 +71,7 @@ def step_record(
     """The step's line of `metrics.jsonl` (see the module's docstring) from the arguments of
     `Population.record`. The host adds `time/...`, callbacks the rest."""
     roster, domain = population.roster, population.domain
-    wins = win_rates(matches, population.ratings.forfeit)
+    wins = win_rates(matches, population.ratings.invalid_counts_as_loss)
     members: dict[str, Metrics] = {}
     for member in roster:
         metrics = _member_metrics(member, proposals, replayed, domain)
@@ -195,7 +195,7 @@ def win_rates(matches: Sequence[Mapping[str, Any]], invalid_counts: bool) -> dic
     games: Counter[str] = Counter()
     for match in matches:
         draws = match["draws"] / 2
-        won = match["student_wins"] + (match["forfeits"] if invalid_counts else 0)
+        won = match["student_wins"] + (match["invalid"] if invalid_counts else 0)
         played = won + match["teacher_wins"] + match["draws"]
         points.update({match["student"]: won + draws})
         points.update({match["teacher"]: match["teacher_wins"] + draws})

@@ -13,7 +13,7 @@ from azr_population.config.schema import Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings
-from azr_population.engines.memory import Load
+from azr_population.engines.memory import GpuLayout
 from azr_population.method.members import Roster
 
 
@@ -27,7 +27,7 @@ class RunPlan:
     format: Format
     """Of the prompts; inside AZR prompts are AZR's, and it is not used."""
     engine: EngineSettings
-    layout: Load | None = None
+    layout: GpuLayout | None = None
     """What each process holds of the engine; None: not yet worked out, or a base of another kind
     than `Architecture` knows."""
 

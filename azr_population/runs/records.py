@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 Record = Mapping[str, Any]
 
@@ -30,6 +30,35 @@ def conservative(member: Record) -> float | None:
     """The `lower_bound` in a member's metrics; None for a member without a rating."""
     mu, sigma = member.get("mu"), member.get("sigma")
     return None if mu is None or sigma is None else lower_bound(mu, sigma)
+
+
+class Scored(NamedTuple):
+    """A member's score at the eval, or AZR's validation, of a step: a share of tasks."""
+
+    score: float
+    step: int
+    name: str
+
+
+def member_scores(metrics: Iterable[Record], validations: Iterable[Record]) -> list[Scored]:
+    """All scores of a run's records, in their order: of its evals (greedy), or of AZR's validation
+    (the mean over its sources)."""
+    evals = [
+        Scored(score, line["step"], name)
+        for line in metrics
+        for name, member in metrics_of_members(line).items()
+        if (score := number(member.get("eval/greedy"))) is not None
+    ]
+    return evals or [
+        Scored(score, line["step"], line["member"])
+        for line in validations
+        if (score := mean(line["shares"].values())) is not None
+    ]
+
+
+def best_of(scores: Iterable[Scored]) -> Scored | None:
+    """The highest score, of equal ones the first: that of the member in `members/best`."""
+    return max(scores, key=lambda scored: (scored.score, -scored.step), default=None)
 
 
 def show(value: Any, form: str, missing: str = "-") -> str:

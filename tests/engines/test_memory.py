@@ -10,8 +10,9 @@ from counted import Counted
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, offload
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
-from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.memory import GpuLayout
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
@@ -99,24 +100,34 @@ def learner(sizes, checkpointing, offload=False):
 
 
 def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more():
-    load = Load(architecture(), 8, 32, 6144, 8096, products=2)
-    tokens = [memory.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
-    assert 0 == tokens[0] < tokens[1] < tokens[2] == load.piece
+    layout = GpuLayout(architecture(), 8, 32, 6144, 8096, lora_bytes=2)
+    tokens = [memory.kept_tokens(layout, total) for total in (60e9, H100, 200e9)]
+    assert 0 == tokens[0] < tokens[1] < tokens[2] == layout.micro_batch_tokens
     again, keeping = (
-        memory.phases(replace(load, keep=keep), H100)["update"] for keep in (0, tokens[1])
+        memory.phases(replace(layout, no_recompute_tokens=keep), H100)["update"]
+        for keep in (0, tokens[1])
     )
     assert keeping["work"] > again["work"]
     assert sum(keeping.values()) < 0.8 * H100
-    assert memory.kept_tokens(replace(load, checkpointing=False), H100) == 0
+    assert memory.kept_tokens(replace(layout, checkpointing=False), H100) == 0
 
 
 @pytest.mark.parametrize("offloaded", [False, True])
 def test_the_device_holds_what_the_dry_run_says_in_each_phase(offloaded, monkeypatch):
     """At 7B's widths, on tensors without contents."""
     sizes = QWEN_7B | {"num_hidden_layers": 2}
-    load = Load(architecture(sizes), 8, 32, 1500, 500, products=2, piece=1024, offload=offloaded)
-    expected = memory.phases(load, H100)
-    prompt, answer = (1,) * load.prompt, (1,) * load.response
+    layout = GpuLayout(
+        architecture(sizes),
+        8,
+        32,
+        1500,
+        500,
+        lora_bytes=2,
+        micro_batch_tokens=1024,
+        offload=offloaded,
+    )
+    expected = memory.phases(layout, H100)
+    prompt, answer = (1,) * layout.prompt, (1,) * layout.response
     sample = TrainingSample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
     on_host = offload._on_host
 
@@ -128,7 +139,7 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(offloaded, monkeyp
     monkeypatch.setattr(offload, "_on_host", elsewhere)
     with Counted() as counted:
         trained = learner(sizes, checkpointing=True, offload=offloaded)
-        rates = dict.fromkeys(range(load.slots), Hyperparameters(1e-5))
+        rates = dict.fromkeys(range(layout.slots), Hyperparameters(1e-5))
         short = TrainingSample(Completion(0, prompt[:8], answer[:8], (0.0,) * 8, True), 1.0)
         # Moments come with the first update.
         trained.update({slot: [short] for slot in rates}, rates)
@@ -156,17 +167,17 @@ def test_sampling_holds_what_the_dry_run_says():
     described = config("qwen2", **QWEN_7B | {"num_hidden_layers": 2})
     rows, prompt, tokens = 64, 2048, 3
     shape = Architecture.of(described)
-    load = Load(
+    layout = GpuLayout(
         shape,
         8,
         32,
         prompt,
         tokens,
-        products=2,
+        lora_bytes=2,
         vllm=False,
         generate_tokens=rows * (prompt + tokens),
     )
-    expected = memory.phases(load, H100)["generate"]
+    expected = memory.phases(layout, H100)["generate"]
     with Counted() as counted:
         model = counts.base(described)
         bank = make_bank(model, LoraSpec(32, 64.0), counts.bank_seeds(8))
@@ -179,17 +190,15 @@ def test_sampling_holds_what_the_dry_run_says():
 
 
 def test_an_offloaded_learner_gives_vllm_its_room():
-    load = Load(architecture(), 8, 32, 6144, 8096, products=2, share=0.6)
-    away = replace(load, offload=True)
+    layout = GpuLayout(architecture(), 8, 32, 6144, 8096, lora_bytes=2, vllm_fraction=0.6)
+    away = replace(layout, offload=True)
     card = 25.5e9
-    assert memory.check_memory(replace(load, share=0.9), card)
-    parts = memory.phases(load, H100)["score"]
+    assert memory.check_memory(replace(layout, vllm_fraction=0.9), card)
+    parts = memory.phases(layout, H100)["score"]
     learner_held = sum(parts[name] for name in ("base", "members, float32", "AdamW's moments"))
     for phase in ("generate", "wake"):
-        resident, left = (
-            sum(memory.phases(each_load, H100)[phase].values()) for each_load in (load, away)
-        )
+        resident, left = (sum(memory.phases(each, H100)[phase].values()) for each in (layout, away))
         assert resident - left >= learner_held
-    assert memory.vllm_utilisation(away, H100) == away.share
-    resident, left = (memory.host_bytes(each_load, H100) for each_load in (load, away))
+    assert memory.vllm_utilisation(away, H100) == away.vllm_fraction
+    resident, left = (memory.host_bytes(each, H100) for each in (layout, away))
     assert left > resident + learner_held - 1

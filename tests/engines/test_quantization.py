@@ -6,8 +6,9 @@ from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines import vllm_versions
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.base_model import load_base
-from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.memory import GpuLayout
 from azr_population.engines.offload import Offload
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.bank import Bank
@@ -61,7 +62,7 @@ def loss_and_gradients(model, adapter):
 
 
 def test_the_sums_know_its_bytes(quantized):
-    load = Load(Architecture.of(quantized.config), 1, 8, 10, 10, size=4, nf4=True)
+    layout = GpuLayout(Architecture.of(quantized.config), 1, 8, 10, 10, size=4, nf4=True)
     states = [
         layer.weight.quant_state
         for layer in quantized.modules()
@@ -69,7 +70,7 @@ def test_the_sums_know_its_bytes(quantized):
     ]
     # Of the scales; beside them each layer has a table of 1 KB.
     scales = sum(state.absmax.nbytes + state.state2.absmax.nbytes for state in states)
-    assert load.weights == pytest.approx(quantized.get_memory_footprint() + scales, rel=1e-3)
+    assert layout.weights == pytest.approx(quantized.get_memory_footprint() + scales, rel=1e-3)
 
 
 def test_gradients_are_those_of_the_dequantised_base(quantized):

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.architecture import Architecture
+from azr_population.engines.memory import GpuLayout
 from azr_population.engines.step_counts import DEVICES, Cost, StepCounts, device_of
 
 SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
 STEP = StepCounts(2, proposals=8, attempts=16, answers=8, samples=4, prompt=100, response=10)
-LOAD = Load(SMALL, 4, 2, 100, 10, sequences=8, piece=2000, checkpointing=False)
+LAYOUT = GpuLayout(SMALL, 4, 2, 100, 10, sequences=8, micro_batch_tokens=2000, checkpointing=False)
 
 
 def test_tokens_of_a_step():
@@ -18,12 +19,12 @@ def test_tokens_of_a_step():
 
 
 def test_sampling_reads_the_base_once_a_step_of_decoding_and_each_prompt_once():
-    cost = STEP.sampling(LOAD)
+    cost = STEP.sampling(LAYOUT)
     # 16 rows a call, 8 at once: 2 calls of 2 waves of 10 steps.
-    base = 40 * (LOAD.weights + 4 * LOAD.member * 2)
+    base = 40 * (LAYOUT.weights + 4 * LAYOUT.member * 2)
     keys = 320 * 105 * SMALL.cache * 2
     assert cost.bytes == base + keys
-    products = SMALL.layers * SMALL.block + LOAD.member
+    products = SMALL.layers * SMALL.block + LAYOUT.member
     attention = SMALL.layers * 2 * SMALL.heads * SMALL.head
     prompts, head = 20 * 100, SMALL.vocabulary * SMALL.hidden
     read_in = prompts * (products + attention * 50) + 32 * head
@@ -32,22 +33,22 @@ def test_sampling_reads_the_base_once_a_step_of_decoding_and_each_prompt_once():
 
 
 def test_gpus_that_share_a_vllm_read_the_base_together():
-    eight = replace(LOAD, ranks=4)
+    eight = replace(LAYOUT, ranks=4)
     apart, shared = (STEP.sampling(replace(eight, parallel=n)) for n in (1, 4))
     assert shared.flops == apart.flops
     # 4 rows a call on each of 4 are 1 wave; 16 on one group are 2.
-    assert apart.bytes - shared.bytes == (4 - 2) * 20 * (LOAD.weights + 4 * LOAD.member * 2)
+    assert apart.bytes - shared.bytes == (4 - 2) * 20 * (LAYOUT.weights + 4 * LAYOUT.member * 2)
 
 
 def test_an_update_is_a_forward_and_a_backward_more_where_it_recomputes_or_has_a_kl():
-    plain = STEP.update(LOAD)
-    optimizer = 4 * LOAD.member * 4 * 7
-    assert plain.bytes == 2 * LOAD.weights + optimizer  # one piece
-    products = SMALL.layers * (SMALL.block + 2 * SMALL.heads * SMALL.head * 55) + LOAD.member
+    plain = STEP.update(LAYOUT)
+    optimizer = 4 * LAYOUT.member * 4 * 7
+    assert plain.bytes == 2 * LAYOUT.weights + optimizer  # one piece
+    products = SMALL.layers * (SMALL.block + 2 * SMALL.heads * SMALL.head * 55) + LAYOUT.member
     forward = 2 * (1760 * products + 160 * SMALL.vocabulary * SMALL.hidden)
-    assert plain.flops == 2 * forward + 2 * 1760 * LOAD.member
-    again, kl = STEP.update(replace(LOAD, checkpointing=True)), STEP.update(LOAD, kl=True)
-    assert again == kl == Cost(plain.flops + forward, plain.bytes + LOAD.weights)
+    assert plain.flops == 2 * forward + 2 * 1760 * LAYOUT.member
+    again, kl = STEP.update(replace(LAYOUT, checkpointing=True)), STEP.update(LAYOUT, kl=True)
+    assert again == kl == Cost(plain.flops + forward, plain.bytes + LAYOUT.weights)
 
 
 def test_a_roofline_is_the_slower_of_products_and_bytes():

@@ -78,21 +78,25 @@ def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("before", "scores", "best"),
+    ("record", "first", "scores", "best"),
     [
-        (None, {"student_0": 0.2, "student_1": 0.3}, "student_1"),
-        (0.25, {"student_0": 0.3, "student_1": 0.1}, "student_0"),
-        (0.3, {"student_0": 0.3, "student_1": 0.1}, "student_1"),
+        ("metrics", 0.0, {"student_0": 0.2, "student_1": 0.3}, "student_1"),
+        ("metrics", 0.25, {"student_0": 0.3, "student_1": 0.1}, "student_0"),
+        ("validations", 0.25, {"student_0": 0.3, "student_1": 0.1}, "student_0"),
+        ("metrics", 0.3, {"student_0": 0.3, "student_1": 0.1}, "student_1"),
+        ("validations", 0.3, {"student_0": 0.3, "student_1": 0.1}, "student_1"),
     ],
 )
-def test_the_best_member_of_all_evals_is_kept(run, adapter, before, scores, best):
+def test_the_best_member_of_all_evals_is_kept(run, adapter, record, first, scores, best):
     population = population_of(1, 2)
     folders = MemberFolders(population, lambda slot: adapter, run, BASE)
     population.step = 1
-    folders.keep_best({"student_1": 0.3}, None)
+    folders.keep_best({"student_1": first})
+    of_member = {"student_1/eval/greedy": first, "member": "student_1", "shares": {"math": first}}
+    run.append(record, [{"step": 1} | of_member])
     population.step = 7
-    folders.keep_best(scores, before)
+    folders.keep_best(scores)
     text = (run.members / "best" / "README.md").read_text()
     facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
-    step = 1 if before == 0.3 else 7
+    step = 1 if first == 0.3 else 7
     assert facts["name"] == f"{best}, after step {step}" and float(facts["eval"]) == 0.3

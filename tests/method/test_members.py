@@ -13,17 +13,17 @@ from azr_population.method.members import (
     outcome_of,
 )
 
-WIN, LOSS, DRAW, FORFEIT = (
+WIN, LOSS, DRAW, INVALID = (
     Outcome.STUDENT_WINS,
     Outcome.TEACHER_WINS,
     Outcome.DRAW,
-    Outcome.FORFEIT,
+    Outcome.INVALID,
 )
 
 
 @pytest.mark.parametrize(
     ("solve_rate", "outcome"),
-    [(None, FORFEIT), (0.0, LOSS), (0.49, LOSS), (0.5, DRAW), (0.51, WIN), (1.0, WIN)],
+    [(None, INVALID), (0.0, LOSS), (0.49, LOSS), (0.5, DRAW), (0.51, WIN), (1.0, WIN)],
 )
 def test_a_game_is_won_by_more_than_half_of_the_attempts(solve_rate, outcome):
     assert outcome_of(solve_rate) is outcome
@@ -49,20 +49,23 @@ def test_drift_is_added_once_per_match_not_per_game():
         assert (got.mu, got.sigma) == pytest.approx((target.mu, target.sigma))
 
 
-def test_forfeits_count_against_the_teacher_unless_switched_off():
+def test_invalid_proposals_count_against_the_teacher_unless_switched_off():
     start = Rating()
-    teacher, student = RatingSystem(tau=0.0).rate_match(start, start, [FORFEIT] * 12)
-    assert teacher == RatingSystem(tau=0.0).rate_match(start, start, [FORFEIT] * 12)[0]
+    teacher, student = RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)
+    assert teacher == RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)[0]
     assert teacher.mu < 15 and student == start, "who attempted nothing is not paid"
-    once = RatingSystem().rate_match(start, start, [FORFEIT])[0]
+    once = RatingSystem().rate_match(start, start, [INVALID])[0]
     assert once == RatingSystem().rate_match(start, start, [WIN])[0]
-    assert RatingSystem(forfeit=False).rate_match(start, start, [FORFEIT]) == (start, start)
+    assert RatingSystem(invalid_counts_as_loss=False).rate_match(start, start, [INVALID]) == (
+        start,
+        start,
+    )
 
 
-def test_a_student_is_rated_by_what_it_attempted_wherever_the_forfeits_stand():
+def test_a_student_is_rated_by_what_it_attempted_wherever_the_invalid_ones_stand():
     rating, start = RatingSystem(), Rating()
     attempted = rating.rate_match(start, start, [WIN, LOSS])[1]
-    for games in ([FORFEIT] * 5 + [WIN, LOSS], [WIN, FORFEIT, LOSS, FORFEIT]):
+    for games in ([INVALID] * 5 + [WIN, LOSS], [WIN, INVALID, LOSS, INVALID]):
         teacher, student = rating.rate_match(start, start, games)
         assert student == attempted and teacher.mu < student.mu
 

@@ -34,9 +34,9 @@ def test_every_match_is_recorded_with_what_came_of_it(play, config, population):
     assert len(record.matches) == 4
     for match in record.matches:
         assert match["proposed"] == 12
-        games = ("student_wins", "teacher_wins", "draws", "forfeits")
+        games = ("student_wins", "teacher_wins", "draws", "invalid")
         assert sum(match[game] for game in games) == 12
-        assert match["forfeits"] == 12 - match["valid"]
+        assert match["invalid"] == 12 - match["valid"]
         assert match["teacher_mu"][0] == 25.0 != match["teacher_mu"][1]
     assert len(record.tasks) == sum(match["valid"] for match in record.matches)
     json.dumps([record.metrics, record.matches, record.lineage, record.tasks])

@@ -84,7 +84,7 @@ def _match(step, teacher, student, mu, chance):
     return {
         "step": step, "teacher": teacher, "student": student, "proposed": 48, "valid": valid,
         "solve_rate": rate, "student_wins": won, "teacher_wins": valid - won, "draws": 0,
-        "forfeits": 48 - valid, "win_probability": 0.5, "teacher_mu": [before[0], mu[teacher]],
+        "invalid": 48 - valid, "win_probability": 0.5, "teacher_mu": [before[0], mu[teacher]],
         "student_mu": [before[1], mu[student]],
     }  # fmt: skip
 

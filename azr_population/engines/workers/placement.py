@@ -26,7 +26,7 @@ def start_workers(
 ) -> Any:
     """veRL's group of `on_nodes` workers per node; Ray counts `driver_cpus` for the trainer. Raises
     UserError: Ray has not the CPUs or GPUs for so many workers."""
-    together, on_gpus = settings.together, settings.device == "cuda"
+    together, on_gpus = settings.tensor_parallel_size, settings.device == "cuda"
     if together > 1 and (not on_gpus or sum(on_nodes) % together):
         raise UserError(
             f"vLLM's tensor_parallel_size={together} takes GPUs in groups of {together}, and there "

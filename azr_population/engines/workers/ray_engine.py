@@ -54,7 +54,7 @@ class RayEngine(Engine):
         self.recovery_hint = (
             "it was loading the base: see that node's memory, and what Ray says above"
         )
-        self._together = settings.together
+        self._together = settings.tensor_parallel_size
         self._micro_batch_tokens = settings.learner.most_tokens
         places, shares_prompts = zip(*self.call("init_model"), strict=True)
         self.places: Sequence[str] = places

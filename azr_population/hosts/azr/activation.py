@@ -13,7 +13,6 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from azr_population.errors import UserError
-from azr_population.registry import imported
 
 
 class ActivatePopulation(Callback):
@@ -57,31 +56,30 @@ class ActivatePopulation(Callback):
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: a population cannot use the host, the configuration or the base."""
-    from azr_population.hosts.azr import checks, dry_run, fitting, overrides
+    from azr_population.hosts.azr.checks import check_host
+    from azr_population.hosts.azr.dry_run import page
+    from azr_population.hosts.azr.fitting import prepare
     from azr_population.hosts.azr.plan import resolve
 
     main = sys.modules["__main__"]
-    checks.check_host(main)
+    check_host(main)
     plan = resolve(config)
     from azr_population.patches.azr_fixes import apply_patches
 
     apply_patches(plan.settings.referee)  # refused on another AZR
+    start = prepare(config, plan)
     if plan.settings.dry_run:
-        lines, ready = dry_run.dry_run(config, plan)
+        lines, ready = page(config, start)
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 2)
-    checks.check_config(config, plan)
-    imported("population.worker", plan.settings.worker)
-    for reason in (*checks.missing(config), *checks.missing_here(config)):
+    for reason in (*start.faults, *start.lacking_here):
         raise UserError(reason)
-    checks.check_base(config, plan)
-    plan = fitting.fit(config, plan)
-    for reason, keys in overrides.unused(overrides.given(config)).items():
-        print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
+    for note in start.notes:
+        print(f"azr-population: {note}", flush=True)
 
     from azr_population.hosts.azr.trainer import PopulationTrainer
 
-    main.CodeIORayPPOTrainer = partial(PopulationTrainer, plan)  # type: ignore[attr-defined]
+    main.CodeIORayPPOTrainer = partial(PopulationTrainer, start.plan)  # type: ignore[attr-defined]
 
 
 def user_message(error: BaseException) -> str | None:

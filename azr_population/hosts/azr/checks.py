@@ -127,7 +127,7 @@ def _check_seeds(config: Any, rows: int) -> None:
 
 def check_parallel(config: Any, plan: AzrPlan) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
-    gpus, together = config.trainer.n_gpus_per_node, plan.engine.together
+    gpus, together = config.trainer.n_gpus_per_node, plan.engine.tensor_parallel_size
     if gpus % together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
         fitting = max(n for n in range(1, together) if gpus % n == 0)
@@ -150,12 +150,6 @@ def missing(config: Any) -> Iterator[str]:
         path = OmegaConf.select(config, key)
         if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
             yield f"{key}={path} is not there; AZR makes its files in its checkout: {MAKES_DATA}"
-
-
-def missing_here(config: Any) -> Iterator[str]:
-    """The same of this machine, which need not be the one that the run is for."""
-    yield from missing_gpus(config)
-    yield from missing_vllm(config)
 
 
 def missing_vllm(config: Any) -> Iterator[str]:

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from azr_population.engines import memory
-from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.memory import GpuLayout
 from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import StepCounts
-from azr_population.errors import NotInstalled, UserError
-from azr_population.hosts.azr import checks, overrides
-from azr_population.hosts.azr.fitting import Machine, machine_of, plan_memory
-from azr_population.hosts.azr.plan import AzrPlan, resolve
+from azr_population.hosts.azr.fitting import Machine, Start
+from azr_population.hosts.azr.plan import AzrPlan
 from azr_population.method.config_check import replacement_line
 from azr_population.method.population import Population
 
@@ -26,54 +24,28 @@ assumed, for counts only."""
 SMALL = "examples/azr_coder7b_24gb.sh, examples/azr_coder3b_24gb.sh"
 
 
-def dry_run(config: Any, plan: AzrPlan) -> tuple[list[str], bool]:
+def page(config: Any, start: Start) -> tuple[list[str], bool]:
     """The page as lines, and whether the run could start."""
-    on_gpus = plan if plan.engine.device == "cuda" else resolve(config, "cuda")
-    lines = list(_who(config, on_gpus))
-    missing, uninstalled = list(checks.missing(config)), []
-    elsewhere = plan.settings.gpu is not None or plan.settings.gpu_memory is not None
-    refused = []
-    for check in (checks.check_config, checks.check_base):
-        try:
-            check(config, plan)
-        except NotInstalled as error:
-            uninstalled.append(str(error))
-        except UserError as error:
-            refused.append(str(error))
-    # What samples and AZR itself may want the same vLLM: one line.
-    here = [*checks.missing_gpus(config), *(uninstalled or checks.missing_vllm(config))]
-    missing += [] if elsewhere else here
-    architecture, kind = None, "without its config.json"
-    try:
-        described = checks.config_of_base(plan.engine.base)
-        architecture, kind = Architecture.of(described), f"of the kind {described.model_type}"
-    except UserError:
-        pass  # `missing` has said why.
-    if architecture is None:
-        lines.append(f"memory and counts: not worked out for a base {kind} (docs/bases.md)")
+    settings, machine = start.plan.settings, start.machine
+    elsewhere = settings.gpu is not None or settings.gpu_memory is not None
+    faults = start.faults + ([] if elsewhere else start.lacking_here)
+    lines = list(_who(config, start.plan))
+    if start.layout is None:
+        lines.append(f"memory and counts: not worked out {start.why_no_layout}")
     else:
-        machine = machine_of(config, plan.settings)
-        fitted, too_large = plan_memory(on_gpus, config, architecture, machine)
-        assert fitted.layout is not None
-        lines += _memory(fitted.layout, machine)
-        if too_large:
-            refused.append(too_large)
-            if machine.bytes_each < 30e9:
-                lines.append(f"for one GPU of 24 GB: {SMALL}")
-        else:
-            lines += _counts(config, plan, fitted.layout, machine)
-    for reason, keys in overrides.unused(overrides.given(config)).items():
-        lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
-    lines += [f"not on this machine: {line}" for line in here if elsewhere]
-    lines += [f"missing: {line}" for line in missing]
-    lines += [f"refused: {line}" for line in refused]
-    ready = not missing and not refused
+        lines += _memory(start.layout, machine)
+        lines += _counts(config, start.plan, start.layout, machine)
+        if machine.bytes_each < 30e9 and memory.check_memory(start.layout, machine.bytes_each):
+            lines.append(f"for one GPU of 24 GB: {SMALL}")
+    lines += [f"note: {line}" for line in start.notes]
+    lines += [f"not on this machine: {line}" for line in start.lacking_here if elsewhere]
+    lines += [f"refused: {line}" for line in faults]
     lines.append(
-        "nothing was started; leave out population.dry_run to play"
-        if ready
-        else "nothing was started, and nothing would be before that is mended"
+        "nothing was started, and nothing would be before that is mended"
+        if faults
+        else "nothing was started; leave out population.dry_run to play"
     )
-    return lines, ready
+    return lines, not faults
 
 
 def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
@@ -114,16 +86,20 @@ def _rows(config: Any, plan: AzrPlan) -> tuple[int, int, int]:
     return proposals, attempts, rows * len(roster.students)
 
 
-def _memory(load: Load, machine: Machine) -> Iterator[str]:
+def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
     """The table by phase, in GB."""
-    total, phases = machine.bytes_each, memory.phases(load, machine.bytes_each)
+    total, phases = machine.bytes_each, memory.phases(layout, machine.bytes_each)
     assumed = "" if machine.known else ", assumed: population.gpu_memory says what there will be"
-    cut = f", population.shard_base: the learner's base cut over {load.ranks}" if load.shard else ""
-    cut += f", vLLM's over {load.parallel}" if load.parallel > 1 else ""
-    cut += ", population.offload: the learner leaves them to vLLM" if load.offload else ""
+    cut = (
+        f", population.shard_base: the learner's base cut over {layout.ranks}"
+        if layout.shard
+        else ""
+    )
+    cut += f", vLLM's over {layout.parallel}" if layout.parallel > 1 else ""
+    cut += ", population.offload: the learner leaves them to vLLM" if layout.offload else ""
     yield (
         f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{assumed}{cut}; "
-        f"rows of up to {load.row:,} tokens:"
+        f"rows of up to {layout.row:,} tokens:"
     )
     names = list(dict.fromkeys(name for parts in phases.values() for name in parts))
     yield _cells("GB", phases)
@@ -132,34 +108,35 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
     sums = [sum(parts.values()) for parts in phases.values()]
     yield _cells("in all", map(_gigabytes, sums))
     yield _cells("left", [_gigabytes(total - used) for used in sums])
-    tokens = memory.cache_tokens(load, total)
+    tokens = memory.cache_tokens(layout, total)
     if tokens > 0:
         yield (
-            f"KV cache: {tokens:,} tokens of {load.architecture.cache * load.size / 1e3:.0f} kB, "
-            f"{tokens / load.row:.1f} rows of full length or "
+            f"KV cache: {tokens:,} tokens of "
+            f"{layout.architecture.cache * layout.size / 1e3:.0f} kB, "
+            f"{tokens / layout.row:.1f} rows of full length or "
             f"{tokens // (PROMPT + RESPONSE):,} of {PROMPT + RESPONSE:,}"
         )
-    if load.architecture.windowed:
+    if layout.architecture.windowed:
         yield (
-            f"{load.architecture.windowed} of {load.architecture.layers} layers look back "
-            f"{load.architecture.window:,} tokens; their keys and values are counted whole, and "
+            f"{layout.architecture.windowed} of {layout.architecture.layers} layers look back "
+            f"{layout.architecture.window:,} tokens; their keys and values are counted whole, and "
             "vLLM may need less"
         )
-    if load.keep:
+    if layout.no_recompute_tokens:
         yield (
-            f"an update keeps the activations of pieces of up to {load.keep:,} tokens "
-            "(population.recompute_above_tokens), and runs the layers of a longer row again"
+            f"an update keeps the activations of pieces of up to {layout.no_recompute_tokens:,} "
+            "tokens (population.recompute_above_tokens), and runs the layers of a longer row again"
         )
-    if load.vllm:
-        share = memory.vllm_utilisation(load, total)
+    if layout.vllm:
+        share = memory.vllm_utilisation(layout, total)
         yield (
-            f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is told "
-            f"{share:.2f}, as it counts the learner too; of each GPU up to "
-            f"{memory.host_bytes(load, total) / 1e9:.1f} GB are in the host's memory"
+            f"gpu_memory_utilization={layout.vllm_fraction:g} is vLLM's own share; vLLM 0.8.5 "
+            f"is told {share:.2f}, as it counts the learner too; of each GPU up to "
+            f"{memory.host_bytes(layout, total) / 1e9:.1f} GB are in the host's memory"
         )
 
 
-def _counts(config: Any, plan: AzrPlan, load: Load, machine: Machine) -> Iterator[str]:
+def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> Iterator[str]:
     """What a step asks for, and the least time that it can take."""
     settings = plan.settings
     kinds, samples = len(config.azr.problem_types), config.azr.reward.n_samples
@@ -168,8 +145,8 @@ def _counts(config: Any, plan: AzrPlan, load: Load, machine: Machine) -> Iterato
     calls, valid = 2 if settings.merge_calls else 3 * kinds, round(attempts * VALID)
     step = StepCounts(calls, proposals, valid, solved, samples, PROMPT, response)
     costs = {
-        "sampling": step.sampling(load),
-        "updates": step.update(load, settings.kl_loss_coef > 0),
+        "sampling": step.sampling(layout),
+        "updates": step.update(layout, settings.kl_loss_coef > 0),
     }
     asked = "; ".join(
         f"{name} {cost.flops / 1e15:,.1f} PFLOP and {cost.bytes / 1e12:,.1f} TB"
@@ -197,7 +174,3 @@ def _cells(name: str, values: Any) -> str:
 
 def _gigabytes(amount: float | None) -> str:
     return "-" if amount is None else f"{amount / 1e9:.1f}"
-
-
-def _short(key: str) -> str:
-    return key.removeprefix("actor_rollout_ref.")

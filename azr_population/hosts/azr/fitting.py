@@ -1,27 +1,30 @@
-"""Whether an AZR command fits its GPUs, by `engines/memory.py`, and the settings that mend it."""
+"""Whether an AZR run can start: its plan checked, and made to fit its GPUs by `engines/memory.py`,
+with the settings that mend what does not. A start and a dry run are prepared alike."""
 
 from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from azr_population.config.inside_azr import PopulationSettings
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.memory import (
     GIB,
     SEQUENCES,
-    Architecture,
-    Load,
+    GpuLayout,
     check_memory,
     kept_tokens,
 )
 from azr_population.engines.step_counts import DEVICES, Device, device_of
-from azr_population.errors import UserError
-from azr_population.hosts.azr.checks import config_of_base
+from azr_population.errors import NotInstalled, UserError
+from azr_population.hosts.azr import checks, overrides
 from azr_population.hosts.azr.plan import DECIDED, AzrPlan
+from azr_population.registry import imported
 
 _DRIVER = 0.993
 """What torch sees of the memory that nvidia-smi tells."""
@@ -30,14 +33,14 @@ SETTINGS = {
     "checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing=true",
     "shard": "population.shard_base=true",
     "offload": "population.offload=true",
-    "share": "actor_rollout_ref.rollout.gpu_memory_utilization={share:.2f}",
+    "vllm_fraction": "actor_rollout_ref.rollout.gpu_memory_utilization={vllm_fraction:.2f}",
     "parallel": "actor_rollout_ref.rollout.tensor_model_parallel_size={parallel}",
     "sequences": "actor_rollout_ref.rollout.max_num_seqs={sequences}",
     "response": "data.max_response_length={response}",
     "rank": "population.lora.rank={rank}",
     "nf4": "population.quantization=nf4",
 }
-"""Field of a load -> the setting that changes it; those that cost least come first."""
+"""Field of a layout -> the setting that changes it; those that cost least come first."""
 
 
 @dataclass(frozen=True)
@@ -70,52 +73,54 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
     return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
 
 
-def vary(load: Load, fields: Sequence[str]) -> Iterator[Load]:
-    """The load with every combination of values that these fields could have."""
-    heads, alone = load.architecture.heads, load.parallel == 1 and not load.shard
+def vary(layout: GpuLayout, fields: Sequence[str]) -> Iterator[GpuLayout]:
+    """The layout with every combination of values that these fields could have."""
+    heads, alone = layout.architecture.heads, layout.parallel == 1 and not layout.shard
     others: dict[str, list[Any]] = {
         "checkpointing": [True],
-        "shard": [load.ranks > 1],
+        "shard": [layout.ranks > 1],
         "offload": [True],
-        "share": [x / 100 for x in range(5 * math.ceil(20 * load.share + 1e-6), 95, 5)],
-        "parallel": [n for n in (1, 2, 4, 8) if load.ranks % n == 0 and heads % n == 0],
+        "vllm_fraction": [
+            x / 100 for x in range(5 * math.ceil(20 * layout.vllm_fraction + 1e-6), 95, 5)
+        ],
+        "parallel": [n for n in (1, 2, 4, 8) if layout.ranks % n == 0 and heads % n == 0],
         "sequences": [SEQUENCES],
-        "response": [load.response // 2],
-        "rank": [load.rank // 2],
+        "response": [layout.response // 2],
+        "rank": [layout.rank // 2],
         "nf4": [alone],
     }
-    choices = [sorted({getattr(load, name), *filter(None, others[name])}) for name in fields]
+    choices = [sorted({getattr(layout, name), *filter(None, others[name])}) for name in fields]
     for values in product(*choices):
-        changed = replace(load, **dict(zip(fields, values, strict=True)))
+        changed = replace(layout, **dict(zip(fields, values, strict=True)))
         if not (changed.nf4 and (changed.shard or changed.parallel > 1)):
             yield changed
 
 
-def find_fit(load: Load, total: float, fields: Sequence[str]) -> Load | None:
-    """The load that fits with the fewest of these fields changed, the first ones by preference."""
+def find_fit(layout: GpuLayout, total: float, fields: Sequence[str]) -> GpuLayout | None:
+    """The layout that fits with the fewest of these fields changed, by preference the first."""
 
-    def cost(changed: Load) -> tuple[int, list[bool]]:
-        same = [getattr(changed, name) == getattr(load, name) for name in fields]
+    def cost(changed: GpuLayout) -> tuple[int, list[bool]]:
+        same = [getattr(changed, name) == getattr(layout, name) for name in fields]
         return -sum(same), same
 
-    loads = sorted(vary(load, fields), key=cost)
-    return next((changed for changed in loads if check_memory(changed, total) is None), None)
+    layouts = sorted(vary(layout, fields), key=cost)
+    return next((changed for changed in layouts if check_memory(changed, total) is None), None)
 
 
-def settings_of(changed: Load, load: Load, fields: Iterable[str] = SETTINGS) -> str:
-    """The settings that make the load the changed one."""
+def settings_of(changed: GpuLayout, layout: GpuLayout) -> str:
+    """The settings that make the layout the changed one."""
     return " ".join(
         SETTINGS[name].format(**vars(changed))
-        for name in fields
-        if getattr(changed, name) != getattr(load, name)
+        for name in SETTINGS
+        if getattr(changed, name) != getattr(layout, name)
     )
 
 
-def suggest_fix(load: Load, total: float) -> str:
-    """The settings, as few as possible, with which a load fits that does not."""
-    fields = tuple(SETTINGS) if load.vllm else ("checkpointing", "response", "rank")
-    if changed := find_fit(load, total, fields):
-        return f"set {settings_of(changed, load)}"
+def suggest_fix(layout: GpuLayout, total: float) -> str:
+    """The settings, as few as possible, with which a layout fits that does not."""
+    fields = tuple(SETTINGS) if layout.vllm else ("checkpointing", "response", "rank")
+    if changed := find_fit(layout, total, fields):
+        return f"set {settings_of(changed, layout)}"
     return "take GPUs with more memory, a smaller base or fewer members"
 
 
@@ -127,35 +132,80 @@ def plan_memory(
     activations as fit then."""
     total, learner = machine.bytes_each, plan.engine.learner
     prompt, response = int(command.data.max_prompt_length), int(command.data.max_response_length)
-    load = Load.of(architecture, plan.engine, prompt, response, ranks=max(1, machine.gpus))
+    layout = GpuLayout.of(architecture, plan.engine, prompt, response, ranks=max(1, machine.gpus))
     ours = {"shard": learner.shard_base, "offload": learner.offload}
-    if load.vllm:
-        load = find_fit(load, total, [k for k, given in ours.items() if given is None]) or load
-    lacking = check_memory(load, total)
+    if layout.vllm:
+        layout = (
+            find_fit(layout, total, [k for k, given in ours.items() if given is None]) or layout
+        )
+    lacking = check_memory(layout, total)
     if not lacking and plan.settings.recompute_above_tokens is None:
-        load = replace(load, keep=kept_tokens(load, total))
-    values = dict(zip(DECIDED, (load.shard, load.offload, load.keep), strict=True))
+        layout = replace(layout, no_recompute_tokens=kept_tokens(layout, total))
+    values = dict(
+        zip(DECIDED, (layout.shard, layout.offload, layout.no_recompute_tokens), strict=True)
+    )
     engine = replace(plan.engine, learner=learner.model_copy(update=values))
-    refused = f"{lacking}; {suggest_fix(load, total)}" if lacking else None
-    return replace(plan, engine=engine, layout=load), refused
+    refused = f"{lacking}; {suggest_fix(layout, total)}" if lacking else None
+    return replace(plan, engine=engine, layout=layout), refused
 
 
-def fit(command: Any, plan: AzrPlan) -> AzrPlan:
-    """The sums of a real start, on GPUs: the plan with what makes it fit. Raises UserError: what
-    does not fit, and the setting that mends it."""
-    if plan.engine.device != "cuda":
-        return plan
-    architecture = Architecture.of(config_of_base(plan.engine.base))
+@dataclass(frozen=True)
+class Start:
+    """A plan, held against its command, its base and its machine."""
+
+    plan: AzrPlan
+    """What is played: with what makes it fit where the GPUs are known."""
+    machine: Machine
+    layout: GpuLayout | None
+    """What each of the machine's GPUs would hold; None: not worked out."""
+    why_no_layout: str
+    faults: list[str]
+    """What the start needs and does not have, with the way out; what is to be mended first is
+    first."""
+    lacking_here: list[str]
+    """What only this machine lacks, which need not be the one that the run is for."""
+    notes: list[str]
+    """What the user is told of a run that starts."""
+
+
+def prepare(command: Any, plan: AzrPlan) -> Start:
+    """Makes all checks that need no model. Raises UserError: `population.gpu` names no GPU."""
+    faults, here = list[str](), list[str]()
+
+    def hold(check: Callable[[], Any]) -> None:
+        try:
+            check()
+        except NotInstalled as error:
+            here.append(str(error))
+        except UserError as error:
+            faults.append(str(error))
+
+    hold(lambda: checks.check_config(command, plan))
+    hold(lambda: imported("population.worker", plan.settings.worker))
+    faults += checks.missing(command)
+    hold(lambda: checks.check_base(command, plan))
+    # What samples and AZR itself may want the same vLLM: one line.
+    here = [*checks.missing_gpus(command), *(here or checks.missing_vllm(command))]
     machine = machine_of(command, plan.settings)
-    if architecture is None or not machine.known:
-        return plan
-    fitted, refused = plan_memory(plan, command, architecture, machine)
-    if refused:
-        raise UserError(refused)
-    for key in ("shard_base", "offload"):
-        if fitted.decided[key] and not plan.decided[key]:
-            print(
-                f"azr-population: population.{key}=true, because the run does not fit otherwise",
-                flush=True,
-            )
-    return fitted
+    fitted, too_large, why_no_layout = plan, None, "for CPUs"
+    if plan.engine.device == "cuda":
+        why_no_layout = "for a base without its config.json"
+        with suppress(UserError):  # `missing` says so
+            described = checks.config_of_base(plan.engine.base)
+            why_no_layout = f"for a base of the kind {described.model_type} (docs/bases.md)"
+            if (architecture := Architecture.of(described)) is not None:
+                fitted, too_large = plan_memory(plan, command, architecture, machine)
+    notes = [
+        f"set and not used: {', '.join(keys)} ({reason})"
+        for reason, keys in overrides.unused(overrides.given(command)).items()
+    ]
+    if too_large:
+        (faults if machine.known else notes).append(too_large)
+    elif machine.known:
+        notes += [
+            f"population.{key}=true, because the run does not fit otherwise"
+            for key in ("shard_base", "offload")
+            if fitted.decided[key] and not plan.decided[key]
+        ]
+    played = fitted if machine.known else plan
+    return Start(played, machine, fitted.layout, why_no_layout, faults, here, notes)

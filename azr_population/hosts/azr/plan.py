@@ -45,14 +45,14 @@ class AzrPlan(RunPlan):
         return {key: getattr(self.engine.learner, key) for key in DECIDED}
 
 
-def resolve(command: Any, device: str | None = None) -> AzrPlan:
-    """The plan of AZR's composed command, on its `trainer.device` or on this one; imports what
-    dotted names name. Raises UserError: a setting that no run can work with."""
+def resolve(command: Any) -> AzrPlan:
+    """The plan of AZR's composed command; imports what dotted names name. Raises UserError:
+    a setting that no run can work with."""
     settings, domain = read_settings(command.population), find_domain(DOMAIN)
     rows = agent_rows(command, settings)
     actor_lr = command.actor_rollout_ref.actor.optim.lr
     config = run_config(settings, actor_lr, rows, command.azr.problem_types)
-    engine, format = engine_settings(command, settings, device), domain.format("chat")
+    engine, format = engine_settings(command, settings), domain.format("chat")
     check_reward(settings, format)
     try_callbacks(config, domain)
     return AzrPlan(config, domain, format, engine, settings=settings, rows=rows)

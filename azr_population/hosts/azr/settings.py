@@ -94,12 +94,9 @@ def learner_config(config: Any, settings: PopulationSettings, rollout: str) -> L
     return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
 
 
-def engine_settings(
-    config: Any, settings: PopulationSettings, device: str | None = None
-) -> EngineSettings:
-    """The engine of an AZR run, on the command's `trainer.device` or on this one; the sampler
-    `auto` is vLLM on GPUs and torch on CPUs."""
-    device = device or run_device(config)
+def engine_settings(config: Any, settings: PopulationSettings) -> EngineSettings:
+    """The engine of an AZR run; the sampler `auto` is vLLM on GPUs and torch on CPUs."""
+    device = run_device(config)
     roster = Roster.make(settings.teachers, settings.students)
     rollout = settings.rollout
     if rollout == "auto":

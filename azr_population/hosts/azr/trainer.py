@@ -252,8 +252,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             if shares:
                 scores[student.name] = mean(shares.values()) or 0.0
         if scores:
-            earlier = [mean(line["shares"].values()) for line in self.directory.read("validations")]
-            self._folders.keep_best(scores, max(filter(None, earlier), default=None))
+            self._folders.keep_best(scores)
         self.directory.append("validations", rows)
         return figures
 

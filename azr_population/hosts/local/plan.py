@@ -13,10 +13,11 @@ import torch
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.engines.architecture import Architecture
 from azr_population.engines.assembly import EngineSettings, check_engine, check_settings, lora_of
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
-from azr_population.engines.memory import Architecture, Load, phases, size
+from azr_population.engines.memory import GpuLayout, phases, size
 from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
@@ -126,13 +127,13 @@ def longest_row(plan: RunPlan, tokenizer: Any) -> int:
     return longest
 
 
-def _layout(plan: RunPlan, model_config: Any, longest: int) -> Load | None:
+def _layout(plan: RunPlan, model_config: Any, longest: int) -> GpuLayout | None:
     """What each process holds, with rows of at most `longest` tokens."""
     architecture, population = Architecture.of(model_config), plan.config.population
     if architecture is None:
         return None
     written = max(max(_row_limits(plan, kind)) for kind in plan.types)
-    return Load.of(
+    return GpuLayout.of(
         architecture,
         plan.engine,
         longest - written,

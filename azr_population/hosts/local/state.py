@@ -64,10 +64,7 @@ class RunState:
         keys = {student.name: f"{student.name}/eval/greedy" for student in students}
         metrics = records.metrics
         if scores := {name: metrics[key] for name, key in keys.items() if key in metrics}:
-            lines = self.directory.read("metrics")
-            earlier = (line for line in lines if line["step"] < self.play.step)
-            before = [line["eval/best"] for line in earlier if line.get("eval/best") is not None]
-            self.folders.keep_best(scores, max(before, default=None))
+            self.folders.keep_best(scores)
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Puts the state of a checkpoint in place, which may come from anybody. Raises UserError:

@@ -10,9 +10,10 @@ from refusals import refuses
 
 from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
-from azr_population.hosts.azr import checks, fitting
+from azr_population.hosts.azr import checks
 from azr_population.hosts.azr.checks import check_parallel
-from azr_population.hosts.azr.dry_run import SMALL, dry_run
+from azr_population.hosts.azr.dry_run import SMALL, page
+from azr_population.hosts.azr.fitting import prepare
 from azr_population.hosts.azr.plan import resolve
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +59,19 @@ def command(path, *dots):
     return config, resolve(config)
 
 
+def dry_run(config, plan):
+    """The page, and whether the run could start."""
+    return page(config, prepare(config, plan))
+
+
+def fit(config, plan):
+    """The plan that is played, or the first reason why none is."""
+    start = prepare(config, plan)
+    for reason in start.faults:
+        raise UserError(reason)
+    return start.plan
+
+
 @pytest.fixture
 def all_there(monkeypatch):
     monkeypatch.setattr(checks, "missing", lambda config: iter(()))
@@ -97,7 +111,7 @@ def test_what_cannot_fit_is_refused_with_the_settings_that_mend_it(sizes, gib, t
     memory = f"population.gpu_memory={gib}"
     config, plan = command(base(tmp_path, sizes), memory)
     with pytest.raises(UserError) as caught:
-        fitting.fit(config, plan)
+        fit(config, plan)
     message = str(caught.value)
     assert "\n" not in message
     lines, ready = dry_run(config, plan)
@@ -105,17 +119,17 @@ def test_what_cannot_fit_is_refused_with_the_settings_that_mend_it(sizes, gib, t
     # The way out is one.
     dots = re.findall(r"[\w.]+=[\w.]+", message.rpartition("; set ")[2])
     mended = command(base(tmp_path, sizes), memory, *dots)
-    fitting.fit(*mended)
+    fit(*mended)
     assert dry_run(*mended)[1]
 
 
 def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, all_there
 ):
-    fitting.fit(*command(base(tmp_path)))
+    fit(*command(base(tmp_path)))
     monkeypatch.setenv("PATH", "")  # no nvidia-smi
-    fitting.fit(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
-    fitting.fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
+    fit(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
+    fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
 
 def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
@@ -123,18 +137,18 @@ def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "_there", lambda *modules: False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     config, _ = command(base(tmp_path), "data.val_files=no/such.parquet")
-    missing = sorted([*checks.missing(config), *checks.missing_here(config)])
+    here = [*checks.missing_gpus(config), *checks.missing_vllm(config)]
+    missing = sorted([*checks.missing(config), *here])
     assert [line.split("=")[0].split(" ")[0] for line in missing] == [
         "AZR", "actor_rollout_ref.model.path", "data.val_files", "trainer.n_gpus_per_node",
     ]  # fmt: skip
     assert "rollout.name=hf" in missing[0] and "process_code_reasoning_data" in missing[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
-    still_missing = list(checks.missing_here(command(base(tmp_path), *cured)[0]))
-    assert [line for line in still_missing if "vLLM" in line] == []
+    assert not list(checks.missing_vllm(command(base(tmp_path), *cured)[0]))
     # On CPUs there are no GPUs to want.
     on_cpus, _ = command(base(tmp_path), *cured, "trainer.device=cpu")
-    assert not list(checks.missing_here(on_cpus)) and len(list(checks.missing(on_cpus))) == 1
+    assert not list(checks.missing_gpus(on_cpus)) and len(list(checks.missing(on_cpus))) == 1
 
 
 def test_on_a_login_node_what_it_lacks_is_a_note(tmp_path, monkeypatch):
@@ -170,37 +184,37 @@ def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):
     assert not dry_run(config, plan)[1]
 
 
-def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there, capsys):
+def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there):
     share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.65"
     config, plan = command(base(tmp_path, QWEN_14B), share)
     lines, ready = dry_run(config, plan)
     assert ready and any("population.shard_base" in line for line in lines)
-    assert fitting.fit(config, plan).decided["shard_base"] is True
+    assert fit(config, plan).decided["shard_base"] is True
     assert not plan.decided["shard_base"] and not config.population.get("shard_base")
-    assert "population.shard_base=true" in capsys.readouterr().out
+    assert any("population.shard_base=true" in note for note in prepare(config, plan).notes)
     # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
     unsharded = [share, "population.shard_base=false"]
     config, plan = command(base(tmp_path, QWEN_14B), *unsharded)
-    decided = fitting.fit(config, plan).decided
+    decided = fit(config, plan).decided
     assert decided["offload"] is True and decided["shard_base"] is False
     with refuses("population.shard_base"):
-        fitting.fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
+        fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
     # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
     config, plan = command(base(tmp_path))
-    decided = fitting.fit(config, plan).decided
+    decided = fit(config, plan).decided
     assert decided["shard_base"] is decided["offload"] is False
     azrs = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"
     config, plan = command(base(tmp_path), azrs)
-    assert fitting.fit(config, plan).decided["offload"] is True
+    assert fit(config, plan).decided["offload"] is True
     # A sampler that computes with the learner's weights has nothing to wait for.
     config, plan = command(base(tmp_path), azrs, "population.rollout=torch")
     check_parallel(config, plan)
     assert not plan.decided["offload"]
     config, plan = command(base(tmp_path))
     # And what is kept is told to the workers, unless the user has said it.
-    assert 0 < fitting.fit(config, plan).decided["recompute_above_tokens"] <= 8192
+    assert 0 < fit(config, plan).decided["recompute_above_tokens"] <= 8192
     config, plan = command(base(tmp_path), "population.recompute_above_tokens=0")
-    assert fitting.fit(config, plan).decided["recompute_above_tokens"] == 0
+    assert fit(config, plan).decided["recompute_above_tokens"] == 0
 
 
 def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
@@ -220,7 +234,7 @@ def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_
 def test_activations_that_are_kept_though_they_do_not_fit_are_recomputed(tmp_path, all_there):
     key = "actor_rollout_ref.model.enable_gradient_checkpointing"
     with refuses(f"{key}=true"):
-        fitting.fit(*command(base(tmp_path), f"{key}=False"))
+        fit(*command(base(tmp_path), f"{key}=False"))
 
 
 QWEN_3B = QWEN_7B | {
@@ -243,10 +257,10 @@ def test_the_examples_for_24_gb_fit_and_start_as_they_are(script, sizes, tmp_pat
     assert ready, lines
     left = next(line for line in lines if line.startswith("  left")).split()[1:]
     assert min(map(float, left)) >= 1.5
-    fitting.fit(config, plan)
+    fit(config, plan)
     refused = command(base(tmp_path, sizes), *dots, "population.offload=false")
     with refuses("population.offload"):
-        fitting.fit(*refused)
+        fit(*refused)
 
 
 def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(tmp_path, all_there):

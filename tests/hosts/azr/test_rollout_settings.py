@@ -47,11 +47,16 @@ def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last()
 
 def test_azrs_tensor_parallelism_is_ours_on_gpus():
     settings = PopulationSettings(rollout="vllm")
-    assert engine_settings(command("cuda"), settings).together == 2
-    assert engine_settings(command("cuda", tensor_model_parallel_size=1), settings).together == 1
+    assert engine_settings(command("cuda"), settings).tensor_parallel_size == 2
+    assert (
+        engine_settings(
+            command("cuda", tensor_model_parallel_size=1), settings
+        ).tensor_parallel_size
+        == 1
+    )
     config = command("cuda", engine_kwargs={"vllm": {"tensor_parallel_size": 4}})
-    assert engine_settings(config, settings).together == 4
-    assert engine_settings(command("cpu"), settings).together == 1
+    assert engine_settings(config, settings).tensor_parallel_size == 4
+    assert engine_settings(command("cpu"), settings).tensor_parallel_size == 1
 
 
 def test_auto_is_vllm_on_gpus_and_torch_on_cpus():

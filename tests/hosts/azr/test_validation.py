@@ -37,11 +37,9 @@ def test_students_take_the_validation(monkeypatch, which, step, asked, best):
     trainer.population = SimpleNamespace(
         step=step, best_student=lambda: students[1], roster=SimpleNamespace(students=students)
     )
-    trainer.directory = SimpleNamespace(
-        read=lambda _: [{"shares": {"math": 0.125}}], append=lambda _, lines: rows.extend(lines)
-    )
-    trainer._folders = SimpleNamespace(keep_best=lambda *given: kept.append(given))
+    trainer.directory = SimpleNamespace(append=lambda _, lines: rows.extend(lines))
+    trainer._folders = SimpleNamespace(keep_best=kept.append)
     # AZR logs the figures of the student with the best rating.
     assert trainer._validate()[f"{VALIDATION}math"] == 0.25
-    assert taken == asked and kept == [(best, 0.125)]
+    assert taken == asked and kept == [best]
     assert [row["member"] for row in rows] == [students[slot].name for slot in asked]
