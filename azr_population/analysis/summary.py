@@ -110,7 +110,7 @@ def _held_out(run: RunData) -> str:
 
 def _best(run: RunData) -> str:
     """The best student at any eval, which `members/best` keeps, or the highest rated one."""
-    members, validations = run.directory.members, run.read("validations")
+    members, validations = run.directory.members, list(run.read("validations"))
     if best := best_of(member_scores(run.lines, validations)):
         place = members / "best" if (members / "best").is_dir() else members / best.name
         tasks = "AZR's validation tasks" if validations else "held-out tasks"

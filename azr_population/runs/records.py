@@ -50,9 +50,9 @@ def member_scores(metrics: Iterable[Record], validations: Iterable[Record]) -> l
         if (score := number(member.get("eval/greedy"))) is not None
     ]
     return evals or [
-        Scored(score, line["step"], line["member"])
-        for line in validations
-        if (score := mean(line["shares"].values())) is not None
+        Scored(score, row["step"], str(row.get("member")))
+        for row in validations
+        if (score := mean(map(number, (row.get("shares") or {}).values()))) is not None
     ]
 
 

@@ -85,6 +85,14 @@ def test_the_best_member_is_that_of_the_best_eval_and_where_it_lies_is_said(tmp_
     best = said(run).best
     assert best.startswith("Best member: student_1 at step 30, 55.0% of held-out tasks")
     assert best.endswith(f"in {run.path}/members/best.")
+    # Inside AZR it is the best at AZR's validation.
+    run = written(tmp_path / "azr")
+    rows = [
+        {"step": step, "member": name, "shares": {"math": math, "code": 0.5}}
+        for step, name, math in ((20, "student_1", 0.7), (40, "student_0", 0.7), (60, "odd", None))
+    ]
+    run.directory.append("validations", rows)
+    assert said(run).best.startswith("Best member: student_1 at step 20, 60.0% of AZR's validation")
 
 
 @pytest.mark.parametrize(

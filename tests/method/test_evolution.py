@@ -122,17 +122,6 @@ def test_children_are_counted_and_judged_once():
     }
 
 
-def test_it_survives_a_checkpoint():
-    credit = lived()
-    again = evolution()
-    again.load_state(json.loads(json.dumps(credit.state(), allow_nan=False)))
-    for each in (credit, again):
-        each.score_children(20, {"a": 1.25, "b": 2.5, "c": 7.0})
-        each.record_birth(20, "svd_structured", "c", "b", 7.0)
-    assert again.operator_credit(25) == credit.operator_credit(25)
-    assert again.state() == credit.state()
-
-
 def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives():
     credit = evolution(grace_period=10)
     credit.record_birth(5, "dare", "a", "c", 1.0)

@@ -137,18 +137,6 @@ def test_fewer_steps_than_were_played(run, capsys):
     assert "run.steps=1" in refused(capsys, "resume", run, "run.steps=1")
 
 
-def test_damaged_lines_of_records_hurt_nobody(run):
-    records = ("metrics", "matches", "lineage", "tasks", "completions")
-    for record in records:
-        with (run / f"{record}.jsonl").open("a") as file:
-            for line in ("{}", '{"step": null}', "garbled", "[" * 50_000, '{"step": 2}'):
-                file.write(line + "\n")
-    assert main(["report", str(run)]) == 0
-    assert RunDirectory(run).unreadable() == dict.fromkeys(records, 4)
-    page = (run / "report.html").read_text()
-    assert all(f"{record}.jsonl" in page for record in records)
-
-
 COMMAND = [sys.executable, "-m", "azr_population.cli"]
 
 
