@@ -47,6 +47,7 @@ class Server:
         variables = {
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_SERVER_DEV_MODE": "1",  # has /reset_prefix_cache
         }  # fmt: skip
         with (folder / "log").open("w") as log:
             self.process = subprocess.Popen(
@@ -68,12 +69,13 @@ class Server:
         save_adapter(loud(self._fresh, seed), self.folder / name, "base")
         return self.folder / name
 
-    def load(self, name, path):
-        """One more adapter, under a name of its own."""
-        body = json.dumps({"lora_name": name, "lora_path": str(path)}).encode()
+    def post(self, path, **body):
         headers = {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{self.url}/v1/load_lora_adapter", body, headers)
+        asked = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers)
         urllib.request.urlopen(asked, timeout=600).close()
+
+    def load(self, name, path):
+        self.post("v1/load_lora_adapter", lora_name=name, lora_path=str(path))
 
     def check(self, folders, **more):
         return check_serving(self.url, nano_base_path(), folders, dtype=self.dtype, **more)
@@ -103,8 +105,7 @@ def test_what_is_served_and_what_is_not_is_told_apart(server):
 
 
 def test_honest_pushes_are_not_suspected(server):
-    """Each has a name of its own: under one that is used again vLLM 0.28 continues from what its
-    prefix cache kept of the adapter before, which is found."""
+    """Each has a name of its own; see below for one that is used again."""
     suspected = []
     for push in range(PUSHES):
         name = f"push_{push}"
@@ -112,3 +113,20 @@ def test_honest_pushes_are_not_suspected(server):
         (verdict,) = server.check({name: server.folder / name})
         suspected += [str(verdict)] * (verdict.verdict != "served")
     assert not suspected
+
+
+def test_under_a_name_used_again_vllms_prefix_cache_is_stale(server):
+    """vLLM 0.28 keys a block of its prefix cache by the adapter's name, so the next adapter of that
+    name continues from keys and values of the one before."""
+    if server.dtype != "float32":
+        pytest.skip("rounding in bfloat16 may explain a part")
+    found = []
+    for push in range(4):
+        if push:
+            server.post("v1/unload_lora_adapter", lora_name="again")
+        folder = server.save("again", 500 + push)
+        server.load("again", folder)
+        if push == 3:
+            server.post("reset_prefix_cache")
+        found += [each.verdict for each in server.check({"again": folder})]
+    assert found == ["served", "something else", "something else", "served"]
