@@ -7,7 +7,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.config.schema import Config, Section
+from azr_population.config.schema import Config
+from azr_population.config.section import Section
 
 RESUMABLE = frozenset({"evaluation", "duration", "none"})
 """Keys with these effects may change on resume: they do not rewrite the past."""

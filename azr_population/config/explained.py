@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 from pydantic.fields import FieldInfo
 
 from azr_population.config.effects import effect_of
-from azr_population.config.schema import Config, Section
+from azr_population.config.schema import Config
+from azr_population.config.section import Section
 
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 PAGE = """\

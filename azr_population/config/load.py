@@ -13,7 +13,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.effects import flat
-from azr_population.config.schema import Config, unknown_key
+from azr_population.config.schema import Config
+from azr_population.config.section import unknown_key
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
 from azr_population.registry import trust

@@ -6,28 +6,23 @@ what only AZR's needs. Values marked *ours* are not in the paper or in AZR: they
 dynamics at nano scale.
 """
 
-import difflib
 import os
 import re
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
-    ValidationError,
     field_validator,
     model_validator,
 )
 from typing_extensions import Self
 
+from azr_population.config.section import Section
 from azr_population.errors import UserError
-from azr_population.printable import HIDDEN, redact
 
 
 def _absolute(path: str) -> str:
@@ -58,86 +53,14 @@ NONE: dict[str, Any] = {"affects": "none"}
 """Logging and console."""
 
 
-class Section(BaseModel):
-    """A part of the configuration. Descriptions of fields are the strings below them."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        allow_inf_nan=False,
-        coerce_numbers_to_str=True,
-        use_attribute_docstrings=True,
-    )
-
-    @classmethod
-    def checked(cls, values: Any, prefix: str = "") -> Self:
-        """The section with these plain values. Raises UserError: for the first value that cannot be
-        taken, naming its key (`prefix` and the dotted name) and what is accepted; or for a secret,
-        because a run stores its configuration."""
-        if HIDDEN in repr(redact(values)):
-            raise UserError(
-                f"{_secret_key(values, prefix)} has a secret, and a run's configuration is stored "
-                "and shown; leave it out and put it into the environment"
-            )
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            raise _refusal(cls, prefix, error.errors()[0]) from error
-
-    @classmethod
-    def sections(cls) -> dict[str, type["Section"]]:
-        """The fields that are sections themselves."""
-        kinds = ((name, field.annotation) for name, field in cls.model_fields.items())
-        return {n: k for n, k in kinds if isinstance(k, type) and issubclass(k, Section)}
-
-    @classmethod
-    def keys(cls, prefix: str = "") -> Iterator[str]:
-        """All dotted keys, those of sections before those in them."""
-        sections = cls.sections()
-        for name in cls.model_fields:
-            yield f"{prefix}{name}"
-            if name in sections:
-                yield from sections[name].keys(f"{prefix}{name}.")
-
-
-def _secret_key(values: Any, prefix: str) -> str:
-    """The key of the first secret."""
-    if not isinstance(values, dict):
-        return prefix[:-1]
-    key, value = next(item for item in values.items() if HIDDEN in repr(redact(dict([item]))))
-    return _secret_key(value, f"{prefix}{redact(key)}.")
-
-
-def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
-    """What is said of a key that a configuration does not have."""
-    near = difflib.get_close_matches(key.removeprefix(prefix), kind.keys(), n=1, cutoff=0.5)
-    has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
-    hint = (
-        f"did you mean {prefix}{near[0]}?" if near else has or "see azr-population train --config"
-    )
-    return UserError(f"{key} is unknown; {hint}", key=key)
-
-
-def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
-    key = prefix + ".".join(part for part in error["loc"] if isinstance(part, str))
-    if error["type"] == "extra_forbidden":
-        return unknown_key(kind, key, prefix)
-    if error["type"] == "model_type":
-        inside = [other for other in kind.keys(prefix) if other.startswith(f"{key}.")]
-        first = f", such as {inside[0]}" if inside else ""
-        text = f"{key} is a section and takes no value; set a field of it{first}"
-        return UserError(text, key=key)
-    message = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)
-
-
 class InitFromConfig(Section):
     """Adapters that the founders of a role start from: PEFT folders, members of runs (RUN/MEMBER),
     or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
     which changes nothing. A smaller rank is padded, and dW stays."""
 
-    teacher: list[LocalPath] = []
-    student: list[LocalPath] = []
-    agent: list[LocalPath] = []
+    teacher: list[LocalPath] = Field(default=[])
+    student: list[LocalPath] = Field(default=[])
+    agent: list[LocalPath] = Field(default=[])
 
     @field_validator("teacher", "student", "agent", mode="before")
     @classmethod
@@ -239,7 +162,7 @@ class HyperparameterConfig(Section):
     """Chance that a child draws anew like a founder instead (as in Ray Tune)."""
     inherit: bool = True
     """false: a child keeps the value of the member it replaces, so that only weights evolve."""
-    roles: list[Literal["teacher", "student"]] = ["student"]
+    roles: list[Literal["teacher", "student"]] = Field(default=["student"])
     """Roles with this hyperparameter; other members keep the run's value."""
 
     @field_validator("init", "bounds")
