@@ -16,7 +16,7 @@ from azr_population.cli import app, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
 from azr_population.experiments.recipes import read_arms, read_recipe
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run import Run
 from azr_population.registry import trust
 from azr_population.runs.run_data import RunData
@@ -121,7 +121,9 @@ def test_every_printed_command_is_taken(printed, capsys, monkeypatch, extension_
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 28, 0))
     for check in ("check_engine", "check_loggers"):
-        monkeypatch.setattr(f"azr_population.hosts.local.plan.{check}", lambda *arguments: None)
+        monkeypatch.setattr(
+            f"azr_population.hosts.local.local_plan.{check}", lambda *arguments: None
+        )
     # Nor do the adapters that it names have to be there.
     monkeypatch.setattr(
         "azr_population.method.config_check.check_founders", lambda *arguments: None

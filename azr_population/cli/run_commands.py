@@ -97,7 +97,7 @@ def _start(
         from azr_population.hosts.local.run import train as play
 
         return play(settings).exit_code
-    from azr_population.hosts.local.plan import lines, resolve, with_layout
+    from azr_population.hosts.local.local_plan import lines, resolve, with_layout
 
     plan = resolve(settings)
     if show_config:

@@ -10,7 +10,7 @@ from azr_population.config.load import config_from_file
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.hosts.local.plan import resolve_stored
+from azr_population.hosts.local.local_plan import resolve_stored
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext

@@ -41,17 +41,17 @@ class CallOutcome(NamedTuple):
 
 _Answer = TypeVar("_Answer")
 Outcomes = list[CallOutcome]
-Plan = Generator[Sequence[SandboxWork], Sequence[Outcomes], _Answer]
+Procedure = Generator[Sequence[SandboxWork], Sequence[Outcomes], _Answer]
 """A generator that answers one question: it yields works, receives the outcomes of their calls, and
 returns the answer."""
 
 
 @dataclass(eq=False)
 class _Running:
-    """A plan and the works whose outcomes it waits for."""
+    """A procedure and the works whose outcomes it waits for."""
 
     number: int
-    plan: Plan[Any]
+    procedure: Procedure[Any]
     tasks: list[PendingWork] = field(default_factory=list)
 
 
@@ -60,8 +60,8 @@ class PendingWork:
     """A work with the outcomes of its calls so far."""
 
     work: SandboxWork
-    plan: _Running | None = None
-    """The plan that waits for it."""
+    procedure: _Running | None = None
+    """The procedure that waits for it."""
     two_workers: bool = False
     """Calls with `again` go to another worker than the others."""
     alone: bool = False
@@ -171,9 +171,9 @@ class Job:
 
 
 class WorkSchedule:
-    """Running plans, their works that wait for a worker, and the choice of the next job.
+    """Running procedures, their works that wait for a worker, and the choice of the next job.
 
-    `answers` are the answers of finished plans by number: 0, 1, ...
+    `answers` are the answers of finished procedures by number: 0, 1, ...
     """
 
     def __init__(self, two_workers: bool = False) -> None:
@@ -185,27 +185,27 @@ class WorkSchedule:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def start(self, plan: Plan[Any]) -> None:
-        """Starts a plan."""
+    def start(self, procedure: Procedure[Any]) -> None:
+        """Starts a procedure."""
         self.started += 1
-        self._advance(_Running(self.started - 1, plan), None)
+        self._advance(_Running(self.started - 1, procedure), None)
 
     def add(self, task: PendingWork) -> None:
-        """Queues a work that has calls to make; continues its plan if it is done."""
+        """Queues a work that has calls to make; continues its procedure if it is done."""
         task.alone |= task.work.alone or task.losses + task.kills > 1
         if task.waiting:
             self._waiting[task] = None
         else:
             self._waiting.pop(task, None)
-        running = task.plan
+        running = task.procedure
         if running and running.tasks and all(each.done for each in running.tasks):
             self._advance(running, [each.outcomes for each in running.tasks])
 
     def _advance(self, running: _Running, results: Sequence[Any] | None) -> None:
-        """Advances a plan to its next works or its answer."""
+        """Advances a procedure to its next works or its answer."""
         running.tasks = []
         try:
-            works = running.plan.send(results)  # type: ignore[arg-type]  # None starts it
+            works = running.procedure.send(results)  # type: ignore[arg-type]  # None starts it
         except StopIteration as end:
             self.answers[running.number] = end.value
             return

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from azr_population.errors import UserError
 
-from . import plans
-from .jobs import CallOutcome, Plan, WorkSchedule
+from . import procedures
+from .jobs import CallOutcome, Procedure, WorkSchedule
 from .limits import RefereeSettings
 from .sandbox.wire import SandboxWork
 from .verdicts import Execution, Grade, Judgement, Program, Question
@@ -53,11 +53,11 @@ class Referee(AbstractContextManager["Referee"]):
         An execution is valid if every output is a literal and both runs agree; the second run has
         other random numbers, another clock and other addresses.
         """
-        return list(self._stream(map(plans.check, programs)))
+        return list(self._stream(map(procedures.check, programs)))
 
     def grade(self, questions: Iterable[Question]) -> list[tuple[Grade, ...]]:
         """Grades the answers of each question against its gold outputs. code_o executes nothing."""
-        return list(self._stream(map(plans.grade, questions)))
+        return list(self._stream(map(procedures.grade, questions)))
 
     def judge(self, questions: Iterable[Question]) -> list[Judgement]:
         """Validates each question's program and grades the answers against its outputs."""
@@ -68,7 +68,7 @@ class Referee(AbstractContextManager["Referee"]):
 
         None among the questions means "none yet": the source is asked again after an answer.
         """
-        return self._stream(q if q is None else plans.judge(q) for q in questions)
+        return self._stream(q if q is None else procedures.judge(q) for q in questions)
 
     def run(self, works: Iterable[SandboxWork]) -> list[list[CallOutcome]]:
         """The outcomes of raw works for callers with other rules: `patches.referee_executor`."""
@@ -76,7 +76,7 @@ class Referee(AbstractContextManager["Referee"]):
 
     def outcomes(self, works: Iterable[SandboxWork]) -> Iterator[list[CallOutcome]]:
         """As `run`, one by one in order, with bounded read-ahead."""
-        return self._stream(map(plans.execute, works))
+        return self._stream(map(procedures.execute, works))
 
     def close(self) -> None:
         """Kills all workers. Idempotent."""
@@ -121,8 +121,8 @@ class Referee(AbstractContextManager["Referee"]):
         self._workers[self._workers.index(worker)] = successor
         return successor
 
-    def _stream(self, plans: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        """Yields the plans' answers in order, with bounded read-ahead; None among the plans means
+    def _stream(self, procedures: Iterable[Procedure[_Answer] | None]) -> Iterator[_Answer]:
+        """Yields the procedures' answers in order, with bounded read-ahead; None among them means
         "none yet". Only one stream runs at a time; another thread's waits."""
         if os.getpid() != self._owner:  # forked: the workers belong to the parent
             for worker in self._workers:
@@ -131,9 +131,9 @@ class Referee(AbstractContextManager["Referee"]):
         with self._lock:
             if not self._workers:
                 raise ValueError("the referee is closed")
-            yield from self._answers(iter(plans))
+            yield from self._answers(iter(procedures))
 
-    def _answers(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
+    def _answers(self, procedures: Iterator[Procedure[_Answer] | None]) -> Iterator[_Answer]:
         schedule = WorkSchedule(self._two_workers)
         sent = 0
         window = _WINDOW_PER_WORKER * len(self._workers)
@@ -143,13 +143,13 @@ class Referee(AbstractContextManager["Referee"]):
             while True:
                 while not exhausted and len(schedule) < ahead and schedule.started - sent < window:
                     try:
-                        plan = next(plans)
+                        procedure = next(procedures)
                     except StopIteration:
                         exhausted = True
                         break
-                    if plan is None:
+                    if procedure is None:
                         break
-                    schedule.start(plan)
+                    schedule.start(procedure)
                 while sent in schedule.answers:
                     yield schedule.answers.pop(sent)
                     sent += 1

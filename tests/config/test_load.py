@@ -8,7 +8,7 @@ from azr_population.config.explained import PAGE, explained
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 
 
 def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():

@@ -8,7 +8,7 @@ import pytest
 from azr_population.config.load import load_config
 from azr_population.domains.code.formats import ChatFormat, NanoFormat
 from azr_population.errors import UserError
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 from azr_population.method.callbacks import own_callbacks
 from azr_population.method.config_check import check_reward
 from azr_population.method.phases import propose, score_gold, verify

@@ -8,7 +8,7 @@ import pytest
 from hostile_naked import NAKED
 from hostile_walled import WALLED
 
-from azr_population.referee import Question, Reason, Referee, RefereeSettings, plans
+from azr_population.referee import Question, Reason, Referee, RefereeSettings, procedures
 from azr_population.referee.sandbox.batch_safety import batch_safety
 
 PLAIN = [
@@ -109,7 +109,7 @@ def test_sharing_changes_no_verdict(monkeypatch):
     settings = RefereeSettings(workers=2, timeout=30.0, cpu_seconds=0.5, memory_mb=128)
     with Referee(settings) as referee:
         shared = referee.judge(questions)
-        monkeypatch.setattr(plans, "_work", partial(plans._work, alone=True))
+        monkeypatch.setattr(procedures, "_work", partial(procedures._work, alone=True))
         single = referee.judge(questions)
     for source, alone, together in zip(sources, single, shared, strict=True):
         if Reason.TIMEOUT not in (alone.execution.reason, together.execution.reason):

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
 
-from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings, plans
+from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings, procedures
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.wire import Call, SandboxWork
@@ -61,7 +61,7 @@ def test_so_it_is_where_they_are_judged_later(referee, family):
 def test_no_clock_and_no_chance_is_left(referee, monkeypatch):
     programs = [Program(program, (text,)) for program, text, _ in CHANCE.values()]
     here = referee.check(programs)
-    monkeypatch.setattr(plans, "_work", partial(plans._work, alone=True))
+    monkeypatch.setattr(procedures, "_work", partial(procedures._work, alone=True))
     there = referee.check(programs)
     differ = [
         name

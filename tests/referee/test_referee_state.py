@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from azr_population.referee import Program, Question, Referee, RefereeSettings, plans
+from azr_population.referee import Program, Question, Referee, RefereeSettings, procedures
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_recursion_goes_as_deep_in_a_shared_child_as_alone(referee, prelude, mon
         f"{prelude}def f(x):\n    try: return f(x + 1)\n    except RecursionError: return x", ("0",)
     )
     shared = referee.check([program])[0].outputs
-    monkeypatch.setattr(plans, "_work", partial(plans._work, alone=True))
+    monkeypatch.setattr(procedures, "_work", partial(procedures._work, alone=True))
     assert referee.check([program])[0].outputs == shared != ()
 
 

@@ -23,7 +23,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
-from azr_population.hosts.local.plan import resolve, with_layout
+from azr_population.hosts.local.local_plan import resolve, with_layout
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 from azr_population.runs.run_data import benchmark_figures
@@ -287,7 +287,7 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
 
 
 def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.local.plan.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.local_plan.room_on", lambda device: 10**9)
     typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
     message = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
     assert "1.0 GB" in message and not (tmp_path / "run").exists()
@@ -302,7 +302,7 @@ def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
 
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
-    monkeypatch.setattr("azr_population.hosts.local.plan.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.local_plan.room_on", lambda device: 10**9)
     monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: "1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 

@@ -28,7 +28,7 @@ from azr_population.domains.format import read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Hyperparameters, Sampling
 from azr_population.eval.right_answers import right_answers
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.phases import StepContext

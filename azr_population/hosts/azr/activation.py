@@ -56,10 +56,10 @@ class ActivatePopulation(Callback):
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: a population cannot use the host, the configuration or the base."""
+    from azr_population.hosts.azr.azr_plan import resolve
     from azr_population.hosts.azr.checks import check_host
     from azr_population.hosts.azr.dry_run import page
     from azr_population.hosts.azr.fitting import prepare
-    from azr_population.hosts.azr.plan import resolve
 
     main = sys.modules["__main__"]
     check_host(main)

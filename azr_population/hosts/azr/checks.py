@@ -26,7 +26,7 @@ from azr_population.engines.base_folder import (
 )
 from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides
-from azr_population.hosts.azr.plan import AzrPlan
+from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.settings import run_device
 from azr_population.weights.bank import target_layers
 

@@ -13,8 +13,8 @@ from azr_population.engines import memory
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import StepCounts
+from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
-from azr_population.hosts.azr.plan import AzrPlan
 from azr_population.method.config_check import replacement_line
 from azr_population.method.population import Population
 

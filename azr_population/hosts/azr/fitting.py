@@ -23,7 +23,7 @@ from azr_population.engines.memory import (
 from azr_population.engines.step_counts import DEVICES, Device, device_of
 from azr_population.errors import NotInstalled, UserError
 from azr_population.hosts.azr import checks, overrides
-from azr_population.hosts.azr.plan import DECIDED, AzrPlan
+from azr_population.hosts.azr.azr_plan import DECIDED, AzrPlan
 from azr_population.registry import imported
 
 _DRIVER = 0.993

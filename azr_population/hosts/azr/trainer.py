@@ -27,11 +27,11 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
+from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import by_member, prompt_rows
 from azr_population.hosts.azr.facade import PopulationWorkerGroup
 from azr_population.hosts.azr.judging import Judge
-from azr_population.hosts.azr.plan import AzrPlan
 from azr_population.hosts.azr.settings import plain_values
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn, declared, own_callbacks

@@ -24,7 +24,7 @@ from azr_population.console.view import View, console_view, show_start, show_ste
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.hosts.local.state import RunState
 from azr_population.hosts.loggers import open_loggers, step_figures

@@ -10,7 +10,7 @@ from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError, first_line
-from azr_population.hosts.local.plan import with_layout
+from azr_population.hosts.local.local_plan import with_layout
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs.streams import Streams
 

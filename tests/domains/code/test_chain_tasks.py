@@ -15,7 +15,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import NanoFormat
 from azr_population.domains.domain import is_held_out
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.hosts.local.plan import resolve
+from azr_population.hosts.local.local_plan import resolve
 
 PROGRAM = "def f(x):\n    m = x[::-1]\n    return m"
 NANO = resolve(load_config([])).config.task

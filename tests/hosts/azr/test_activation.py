@@ -14,7 +14,7 @@ from azr_population.config.schema import Config
 from azr_population.engines.assembly import EngineSettings
 from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
-from azr_population.hosts.azr.plan import AzrPlan, resolve
+from azr_population.hosts.azr.azr_plan import AzrPlan, resolve
 from azr_population.hosts.azr.settings import PopulationSettings, plain_values, read_settings
 from azr_population.weights.adapter import LoraSpec
 

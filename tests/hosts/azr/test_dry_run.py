@@ -11,10 +11,10 @@ from refusals import refuses
 from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks
+from azr_population.hosts.azr.azr_plan import resolve
 from azr_population.hosts.azr.checks import check_parallel
 from azr_population.hosts.azr.dry_run import SMALL, page
 from azr_population.hosts.azr.fitting import prepare
-from azr_population.hosts.azr.plan import resolve
 
 ROOT = Path(__file__).parents[3]
 ONE_GPU = "trainer.n_gpus_per_node=1"

@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks
-from azr_population.hosts.azr.plan import resolve
+from azr_population.hosts.azr.azr_plan import resolve
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [pytest.mark.azr, pytest.mark.usefixtures("vllm_is_there")]

@@ -13,7 +13,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.hosts.local import doctor
 from azr_population.hosts.local.doctor import azr_home
-from azr_population.hosts.local.plan import lines, longest_row, peak, resolve, with_layout
+from azr_population.hosts.local.local_plan import lines, longest_row, peak, resolve, with_layout
 from azr_population.hosts.local.run import train
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder

@@ -1,6 +1,6 @@
-"""Plans: what is executed to answer a question, and how the outcomes are graded.
+"""Procedures: what is executed to answer a question, and how the outcomes are graded.
 
-A plan is a generator: it yields works, receives the outcomes of their calls, and returns the
+A procedure is a generator: it yields works, receives the outcomes of their calls, and returns the
 answer. Gold outputs never enter the sandbox, and no hidden input is evaluated in a child of a
 student's program: an input that is an expression is first turned into literals by the teacher's
 program.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .jobs import CallOutcome, Outcomes, Plan
+from .jobs import CallOutcome, Outcomes, Procedure
 from .sandbox import literal, wire
 from .sandbox.literal import canonical_arguments
 from .sandbox.wire import Call, SandboxWork
@@ -41,13 +41,13 @@ class Gold(NamedTuple):
         return text == self.text or literal.same(literal.parse(text), self.value)
 
 
-def execute(work: SandboxWork) -> Plan[Outcomes]:
+def execute(work: SandboxWork) -> Procedure[Outcomes]:
     """The outcomes of a raw work."""
     (outcomes,) = yield [work]
     return outcomes
 
 
-def check(program: Program) -> Plan[Execution]:
+def check(program: Program) -> Procedure[Execution]:
     """Runs a program twice on each of its inputs, and once more in the way that answers are run."""
     execution = yield from _validated(program)
     if not (execution.valid and program.literal_inputs):
@@ -62,7 +62,7 @@ def check(program: Program) -> Plan[Execution]:
     return _VOID
 
 
-def grade(question: Question) -> Plan[tuple[Grade, ...]]:
+def grade(question: Question) -> Procedure[tuple[Grade, ...]]:
     """Grades the answers against the question's gold outputs."""
     if question.kind not in ("code_o", "code_i", "code_f"):
         raise ValueError(f"unknown task type {question.kind!r}: code_o, code_i or code_f")
@@ -72,7 +72,7 @@ def grade(question: Question) -> Plan[tuple[Grade, ...]]:
     return grades
 
 
-def judge(question: Question) -> Plan[Judgement]:
+def judge(question: Question) -> Procedure[Judgement]:
     """Validates the question's program and grades the answers against its outputs."""
     if question.kind == "malformed":
         return Judgement(_malformed())
@@ -102,7 +102,7 @@ def _work(program: Program, calls: Sequence[Call], **more: Any) -> SandboxWork:
     return SandboxWork(program.source, tuple(calls), tuple(program.imports), **more)
 
 
-def _validated(program: Program) -> Plan[Execution]:
+def _validated(program: Program) -> Procedure[Execution]:
     """Two rounds of a program on its inputs, the second in reverse order."""
     if len(program.source) > MAX_SOURCE_CHARS:
         return Execution(False, Reason.TOO_LARGE, detail="the program's text")
@@ -134,7 +134,7 @@ def _validated(program: Program) -> Plan[Execution]:
     return Execution(True, Reason.OK, outputs, inputs=inputs if program.literal_inputs else ())
 
 
-def _literal_inputs(program: Program) -> Plan[tuple[str, ...] | Execution]:
+def _literal_inputs(program: Program) -> Procedure[tuple[str, ...] | Execution]:
     """The program's inputs as literals, or why that is impossible.
 
     Answers get literals. Values that only an expression can make (one list twice in another, an
@@ -159,7 +159,7 @@ def _literal_inputs(program: Program) -> Plan[tuple[str, ...] | Execution]:
     return tuple(written.get(text, text) for text in program.inputs)
 
 
-def _grades(question: Question) -> Plan[tuple[Grade, ...] | Execution]:
+def _grades(question: Question) -> Procedure[tuple[Grade, ...] | Execution]:
     """The grade of each answer, or why the question cannot be graded; equal answers are executed
     once."""
     try:
@@ -187,7 +187,7 @@ def _grades(question: Question) -> Plan[tuple[Grade, ...] | Execution]:
 
 def _graded_inputs(
     program: Program, answers: Sequence[str], gold: Sequence[Gold]
-) -> Plan[list[Grade] | None]:
+) -> Procedure[list[Grade] | None]:
     """The grades of predicted inputs; None if the task's gold input, judged after them in the same
     place, is no longer right. Equal inputs are executed once, so the gold input is never wrong."""
     grades: dict[str, Grade] = {}
@@ -210,7 +210,7 @@ def _graded_inputs(
 
 def _graded_functions(
     program: Program, answers: Sequence[str], gold: Sequence[Gold]
-) -> Plan[list[Grade] | None]:
+) -> Procedure[list[Grade] | None]:
     """The grades of predicted programs; None if the task's gold program is not judged right."""
     calls = [Call(wire.LITERAL, text) for text in program.inputs]
     teacher = [program.source] if program.source else []
