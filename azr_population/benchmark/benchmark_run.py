@@ -159,10 +159,10 @@ def _ask(
         **settings.sampling(),
     )
     failed = [log for log in logs if log.status != "success"]
-    way_on = f"Finished samples are in {folder}; the same command continues"
+    recovery_hint = f"Finished samples are in {folder}; the same command continues"
     # Inspect catches Ctrl-C, and then returns fewer logs and says that all is done.
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in failed):
-        print(way_on)
+        print(recovery_hint)
         raise KeyboardInterrupt
     if failed or not done:
         why = "; ".join(
@@ -170,7 +170,7 @@ def _ask(
             + (log.error.message.splitlines()[0] if log.error else log.status)
             for log in failed
         )
-        raise UserError(f"{why}. {way_on}")
+        raise UserError(f"{why}. {recovery_hint}")
     return logs
 
 

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from azr_population.engines.engine import Completion, Ids, Sampling
 from azr_population.engines.kv_cache import new_cache
-from azr_population.engines.micro_batches import runs
+from azr_population.engines.micro_batches import spans
 from azr_population.engines.shared_prefix import SharedPrefix, attends_to_all
 from azr_population.engines.step_graph import StepGraph
 from azr_population.errors import UserError
@@ -185,7 +185,7 @@ def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
         padded = len(batch) * max(batch)
         return padded <= PREFILL_TOKENS and padded - sum(batch) <= _PASS_TOKENS[device == "cpu"]
 
-    return runs(len(lengths), fits)
+    return spans(len(lengths), fits)
 
 
 def _read(

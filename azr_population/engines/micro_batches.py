@@ -59,9 +59,9 @@ def _own_tokens(sample: TrainingSample) -> int:
     return 1 + len(sample.completion.token_ids)
 
 
-def runs(count: int, fits: Callable[[int, int], bool]) -> Iterator[slice]:
-    """`count` things cut into runs of neighbours, each as long as `fits(start, end)` says; what
-    does not fit alone is a run too."""
+def spans(count: int, fits: Callable[[int, int], bool]) -> Iterator[slice]:
+    """`count` things cut into spans of neighbours, each as long as `fits(start, end)` says; what
+    does not fit alone is a span too."""
     start = 0
     for end in range(2, count + 1):
         if not fits(start, end):
@@ -91,8 +91,8 @@ def pieces(
         tokens = sum(sizes[start:end]) if share else (end - start) * sizes[end - 1]
         return tokens <= max_tokens
 
-    for run in runs(len(groups), fits):
-        yield groups[run]
+    for span in spans(len(groups), fits):
+        yield groups[span]
 
 
 def _prompt_groups(samples: Sequence[TrainingSample], max_tokens: int) -> Iterator[PromptGroup]:
@@ -194,8 +194,8 @@ def slot_batches(
         few = count * max(sizes[start:end]) <= max_tokens and count <= (max_rows or count)
         return few and bare[start] == bare[end - 1]
 
-    for run in runs(len(rows), fits):
-        yield rows[run]
+    for span in spans(len(rows), fits):
+        yield rows[span]
 
 
 def partition_rows(

@@ -15,7 +15,7 @@ from azr_population.analysis import charts, html
 from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
 from azr_population.console.heartbeat import say
 from azr_population.errors import UserError
-from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
+from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.matchmaking import Match
@@ -135,15 +135,15 @@ def play(
     teachers = [stored for stored in members if stored.proposes]
     students = [stored for stored in members if stored.solves]
     streams = Streams(seed)
-    with tools_for(plans[0], runs[0]) as tools:
+    with open_context(plans[0], runs[0]) as context:
         proposed = []
         types = plans[0].types
         for n, stored in enumerate(teachers, 1):
             say(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
-            proposer = stored.load(tools.engine)
+            proposer = stored.load(context.engine)
             drawn = streams.integer(f"crossplay {stored.label}", stored.step)
             wanted = [(Match(proposer, proposer), types[i % len(types)]) for i in range(tasks)]
-            rows = propose_and_judge(tools, wanted, plans[0].config.task, drawn)
+            rows = propose_and_judge(context, wanted, plans[0].config.task, drawn)
             proposed.append([row.task for row in rows if row.task is not None])
         asked = [task for batch in proposed for task in batch]
         asked_eval = HeldOutEval(asked, attempts, seed)
@@ -151,8 +151,8 @@ def play(
         for n, student in enumerate(students, 1):
             say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
-            member = replace(student.load(tools.engine), name=student.label)
-            solved = asked_eval.solve_rates(tools, member, seed, student.step)
+            member = replace(student.load(context.engine), name=student.label)
+            solved = asked_eval.solve_rates(context, member, seed, student.step)
             rates.append(np.array(solved, dtype=np.float64))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = np.split(np.stack(rates), ends, axis=1)

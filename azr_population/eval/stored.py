@@ -91,7 +91,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
 
 
 @contextmanager
-def tools_for(plan: RunPlan, run: RunDirectory) -> Iterator[StepContext]:
+def open_context(plan: RunPlan, run: RunDirectory) -> Iterator[StepContext]:
     """Domain, format, referee, and an engine with one slot, the bare base in it, on the base that
     the run was played on. Raises UserError: that base is not there, or is another one."""
     run.check_base(fingerprint(plan.engine.base))

@@ -17,7 +17,7 @@ from azr_population.analysis.statistics import (
     or_none,
 )
 from azr_population.console.heartbeat import say
-from azr_population.eval.stored import StoredMember, stored_members, stored_plan, tools_for
+from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import Scores, held_out_eval
 from azr_population.method.members import Member, Role
@@ -41,16 +41,16 @@ def evaluate_stored(
     config = plan.config
     members = [member for member in stored_members(folder, every) if member.solves]
     held_out = held_out_eval(plan.domain, config)
-    with tools_for(plan, folder) as tools:
+    with open_context(plan, folder) as context:
 
         def evaluate(member: Member, step: int) -> Scores:
             say(f"eval: {member.name} at step {step}, {len(held_out.tasks)} tasks")
-            return held_out.evaluate(tools, [member], config.seed, step).scores[0]
+            return held_out.evaluate(context, [member], config.seed, step).scores[0]
 
         base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
         rows = [_row(None, base, None)]
-        rows += [_row(one, evaluate(one.load(tools.engine), one.step), base) for one in members]
-        exact = [tools.format.gold_answer(task) is not None for task in held_out.tasks]
+        rows += [_row(one, evaluate(one.load(context.engine), one.step), base) for one in members]
+        exact = [context.format.gold_answer(task) is not None for task in held_out.tasks]
     return {
         "run": str(folder.path),
         "seed": config.eval.seed,

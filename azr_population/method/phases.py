@@ -254,12 +254,12 @@ def score_gold(rows: Sequence[Proposal], context: StepContext) -> None:
 
 
 def valid_tasks(
-    proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, tasks: TaskConfig
+    proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, task_config: TaskConfig
 ) -> list[Task]:
     """The valid tasks among these proposals, of the types that the run has."""
-    types = domain.wanted(tasks.types)
+    types = domain.wanted(task_config.types)
     seeds = [proposal for proposal in proposals if proposal.type in types]
-    verdicts = domain.judge(seeds, referee, tasks)
+    verdicts = domain.judge(seeds, referee, task_config)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 

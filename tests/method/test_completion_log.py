@@ -66,7 +66,7 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
     assert (refused["verdict"], refused["reason"]) == ("refused", "unparsable")
 
 
-def test_practice_is_kept_too_and_decoded_late(roster):
+def test_replay_is_kept_too_and_decoded_late(roster):
     output = Completion(1, (72,), tuple(b"so 2"), (), False)
     attempt = Attempt(output, None, reward=-1.0, type="code_o")
     (line,) = kept(roster, [], replayed=[attempt])

@@ -107,7 +107,7 @@ class Counts(Callback):
         records.metrics["counted"] = float(len(proposals))
 
 class Breaks(Callback):
-    def updated(self, population, proposals, practice): proposals.nowhere
+    def updated(self, population, proposals, replayed): proposals.nowhere
 
 class Optimizer(torch.optim.SGD):
     def step(self, closure=None):

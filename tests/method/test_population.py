@@ -77,7 +77,7 @@ def test_ratings_follow_the_games_and_the_best_student_is_known():
     assert rates(pop) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
 
 
-def test_practice_counts_as_written_and_not_as_played():
+def test_replay_counts_as_written_and_not_as_played():
     pop = population(1, 1)
     pop.begin_step(1)
     played = rows(pop, {"student_0": False})

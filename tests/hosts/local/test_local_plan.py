@@ -29,7 +29,7 @@ def test_a_dry_run_starts_none(tmp_path, capsys):
     typed = ["population=2t2s", "population.batch_size=6", f"run.dir={path}"]
     assert main(["train", "--dry-run", *typed]) == 0
     step = capsys.readouterr().out.splitlines()[2]
-    assert all(number in step for number in ("12 proposals", "48 attempts", "24 rows"))
+    assert all(number in step for number in ("12 proposals", "96 attempts", "24 rows"))
     assert not path.exists()
     RunDirectory(path).create("seed: 1\n", {})  # only `train` is refused where a run is
     assert main(["train", "--dry-run", *typed]) == 0
