@@ -91,9 +91,9 @@ class MemberTrainer:
         return self._engine.read(SLOT)
 
     def teach(self, tasks: str, sampling: str, step: int) -> float:
-        """One step of a parent: `train`, or supervised on right answers, which teach several times
-        as much."""
-        if self._arguments.parents == "rewards":
+        """One step of a parent: on the nano base, whose tasks have one answer, supervised on right
+        answers, which teach several times as much as rewards; on another base `train`."""
+        if self._arguments.base:
             return self.train(tasks, sampling, step)
         arguments, generator = self._arguments, self.streams.numpy(tasks, step)
         count = arguments.tasks * arguments.samples // RIGHT_EACH

@@ -1,6 +1,6 @@
 """Do children of every operator recover? (PopuLoRA Fig 6, Appendix J, at nano scale)
 
-    python recipes/paper/fig6_children/retention.py --out FOLDER --seeds 1 2 3 4 5
+    python recipes/paper/fig6_children/retention.py --out FOLDER --seeds 1 2 3 4
     python recipes/paper/fig6_children/figure.py FOLDER
 
 For every seed s, parents s and s + 1 are trained from the base, each on its own tasks; the better
@@ -167,13 +167,12 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
     parser.add_argument("--parent-steps", type=int, default=100)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=48, help="tasks per member and step")
     parser.add_argument("--samples", type=int, default=8, help="attempts per task")
-    parser.add_argument("--parents", default="rewards", choices=("rewards", "right_answers"))
     parser.add_argument("--baseline", default="positive_only", help="population.student_advantage")
     parser.add_argument("--eval-tasks", type=int, default=1200, help="tasks of the nano eval")
     parser.add_argument("--rank", type=int, default=8)
@@ -188,8 +187,6 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     if bool(arguments.base) != bool(arguments.seed_file):
         parser.error("--base and --seed-file go together")
-    if arguments.base and arguments.parents == "right_answers":
-        parser.error("--parents right_answers is for the nano base, whose tasks have one answer")
     if min(arguments.seeds) < 1 or max(arguments.seeds) > 9:
         parser.error("--seeds are numbers from 1 to 9")
     return arguments
