@@ -207,8 +207,6 @@ class EvolutionConfig(Section):
     validation_tasks: int = Field(default=200, ge=1, le=2000)
     """Tasks per type of `validation_eval`, answered once, greedily. With 40 tasks students' scores
     were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""
-    child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
-    """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off.
     `svd_subspace+full_gaussian` mutates the crossover's child."""
@@ -225,12 +223,6 @@ class MatchmakingConfig(Section):
     weighting: Literal["balanced", "uniform"] = "balanced"
     """How a pairing is weighted in the draw of matches: `balanced` p (1 - p), where p is the
     student's chance to win; `uniform` all alike."""
-    invalid_counts_as_loss: bool = True
-    """Whether an invalid proposal counts as a lost game of its teacher."""
-    draw_probability: float = Field(default=0.1, ge=0, lt=1)
-    """Chance that a game between equals is a draw, as TrueSkill assumes."""
-    tau: float = Field(default=25.0 / 300.0, ge=0)
-    """Drift of a skill per match, in TrueSkill points."""
 
 
 class TaskConfig(Section):

@@ -201,7 +201,7 @@ class Evolution:
         breeding = make(planned, self.config, seed)
         parents = planned.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
-        child.rating = replacement.inherited_rating(self.config, ratings)
+        child.rating = replacement.inherited_rating(ratings)
         child.generation += 1
         child.born = step
         child.hyperparameters = {

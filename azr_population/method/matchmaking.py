@@ -162,9 +162,7 @@ class Matchmaker:
     """Rates members and draws matches by the run's `matchmaking` group."""
 
     def __init__(self, config: MatchmakingConfig) -> None:
-        self.ratings = RatingSystem(
-            config.tau, config.draw_probability, config.invalid_counts_as_loss
-        )
+        self.ratings = RatingSystem()
         self.weigh = WEIGHTS[config.weighting]
 
     def win_probability(self, match: Match) -> float:

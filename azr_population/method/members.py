@@ -114,28 +114,21 @@ def tally(games: Sequence[Outcome]) -> dict[str, int]:
 
 
 class RatingSystem:
-    """TrueSkill with a run's constants; it holds no ratings.
+    """TrueSkill; it holds no ratings.
 
-    mu, sigma and beta start at TrueSkill's defaults: 25, 25/3 and 25/6 points.
+    mu, sigma, beta and the chance of a draw between equals are TrueSkill's defaults: 25, 25/3 and
+    25/6 points, 0.1. A teacher loses a game by an invalid proposal, and the student's rating does
+    not change.
 
     Args:
         tau: standard deviation of the skill's drift, in points. TrueSkill adds it before every
             game. Here it is added once per match, because all games of a match are played with the
             same weights.
-        draw_probability: chance of a draw between equals, in [0, 1).
-        invalid_counts_as_loss: whether the teacher loses a game by an invalid proposal (the
-            student's rating does not change); otherwise an invalid proposal is not a game.
     """
 
-    def __init__(
-        self,
-        tau: float = 25.0 / 300.0,
-        draw_probability: float = 0.1,
-        invalid_counts_as_loss: bool = True,
-    ) -> None:
+    def __init__(self, tau: float = 25.0 / 300.0) -> None:
         self.tau = tau
-        self.invalid_counts_as_loss = invalid_counts_as_loss
-        self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=draw_probability)
+        self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=0.1)
 
     def rate_match(
         self, teacher: Rating, student: Rating, games: Sequence[Outcome]
@@ -146,10 +139,7 @@ class RatingSystem:
         the student would play against a teacher whose rating they have lowered. A match without
         games changes nothing.
         """
-        counted = (
-            game for game in games if self.invalid_counts_as_loss or game is not Outcome.INVALID
-        )
-        played = sorted(counted, key=lambda game: game is Outcome.INVALID)
+        played = sorted(games, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
         proposer, solver = self._before_match(teacher), self._before_match(student)

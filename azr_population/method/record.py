@@ -71,7 +71,7 @@ def step_record(
     """The step's line of `metrics.jsonl` (see the module's docstring) from the arguments of
     `Population.record`. The host adds `time/...`, callbacks the rest."""
     roster, domain = population.roster, population.domain
-    wins = win_rates(matches, population.ratings.invalid_counts_as_loss)
+    wins = win_rates(matches)
     members: dict[str, Metrics] = {}
     for member in roster:
         metrics = _member_metrics(member, proposals, replayed, domain)
@@ -186,16 +186,16 @@ def check_budget(generated: Mapping[int, Generated], held: Iterable[Completion])
         )
 
 
-def win_rates(matches: Sequence[Mapping[str, Any]], invalid_counts: bool) -> dict[str, float]:
+def win_rates(matches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Each member's share of games won in these lines of `matches.jsonl`, a draw counting half.
 
-    An invalid proposal is a game that the teacher loses if `invalid_counts`, else none.
+    An invalid proposal is a game that the teacher loses.
     """
     points: Counter[str] = Counter()
     games: Counter[str] = Counter()
     for match in matches:
         draws = match["draws"] / 2
-        won = match["student_wins"] + (match["invalid"] if invalid_counts else 0)
+        won = match["student_wins"] + match["invalid"]
         played = won + match["teacher_wins"] + match["draws"]
         points.update({match["student"]: won + draws})
         points.update({match["teacher"]: match["teacher_wins"] + draws})

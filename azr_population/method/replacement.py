@@ -30,6 +30,8 @@ def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
     return member.rating.conservative
 
 
+CHILD_SIGMA_INCREASE = 25.0 / 6.0
+"""Of a child's sigma over its parents', in TrueSkill points; variances add."""
 VALIDATION = "validation_eval"
 """Fitness that local runs measure before they replace; see `callbacks.MeasureFitness`."""
 
@@ -136,14 +138,14 @@ def plan(
     return plans
 
 
-def inherited_rating(config: EvolutionConfig, parents: Sequence[Rating]) -> Rating:
+def inherited_rating(parents: Sequence[Rating]) -> Rating:
     """A child's rating before its first match.
 
     mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
-    `child_sigma_increase` squared, because the operator's effect on skill is unknown. sigma is at
+    `CHILD_SIGMA_INCREASE` squared, because the operator's effect on skill is unknown. sigma is at
     most a beginner's.
     """
     mu = math.fsum(rating.mu for rating in parents) / len(parents)
     variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
-    sigma = math.sqrt(variance + config.child_sigma_increase**2)
+    sigma = math.sqrt(variance + CHILD_SIGMA_INCREASE**2)
     return Rating(mu, min(Rating.sigma, sigma))

@@ -49,17 +49,13 @@ def test_drift_is_added_once_per_match_not_per_game():
         assert (got.mu, got.sigma) == pytest.approx((target.mu, target.sigma))
 
 
-def test_invalid_proposals_count_against_the_teacher_unless_switched_off():
+def test_invalid_proposals_count_against_the_teacher():
     start = Rating()
     teacher, student = RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)
     assert teacher == RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)[0]
     assert teacher.mu < 15 and student == start, "who attempted nothing is not paid"
     once = RatingSystem().rate_match(start, start, [INVALID])[0]
     assert once == RatingSystem().rate_match(start, start, [WIN])[0]
-    assert RatingSystem(invalid_counts_as_loss=False).rate_match(start, start, [INVALID]) == (
-        start,
-        start,
-    )
 
 
 def test_a_student_is_rated_by_what_it_attempted_wherever_the_invalid_ones_stand():

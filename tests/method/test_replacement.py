@@ -110,10 +110,9 @@ def test_parents_and_elites_always_survive(mus, fraction, elites, seed):
 
 
 def test_a_child_inherits_the_mean_and_doubt():
-    pbt = training(child_sigma_increase=4.0)
-    rating = inherited_rating(pbt, [Rating(30.0, 3.0), Rating(26.0, 3.0)])
-    assert rating == Rating(28.0, 5.0)
-    doubtful = inherited_rating(pbt, [Rating(30.0, 8.0)])
+    rating = inherited_rating([Rating(30.0, 2.5), Rating(26.0, 2.5)])
+    assert (rating.mu, rating.sigma) == pytest.approx((28.0, (2.5**2 + (25 / 6) ** 2) ** 0.5))
+    doubtful = inherited_rating([Rating(30.0, 8.0)])
     assert doubtful == Rating(30.0, 25.0 / 3.0)
 
 
