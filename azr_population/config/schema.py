@@ -286,7 +286,7 @@ class ComputeConfig(Section):
     """How members are trained: options of both hosts."""
 
     optimizer: str = "adamw"
-    """`adamw`, `lion`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its
+    """`adamw`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its
     own."""
     importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2

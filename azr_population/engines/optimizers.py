@@ -1,7 +1,6 @@
 """Optimizers of the members' adapters, by name."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -24,22 +23,3 @@ def moments(name: str) -> tuple[str, int]:
         optimizer.step()
     state = optimizer.state[parameter].values()
     return kind.__name__, sum(isinstance(value, Tensor) and value.numel() == 2 for value in state)
-
-
-@OPTIMIZERS.register("lion", "Chen et al. 2023 (arXiv 2302.06675)")
-class Lion(torch.optim.Optimizer):
-    """Steps of the size `lr` by the sign of a mean of gradients: one moment where AdamW has two."""
-
-    def __init__(self, parameters: Iterable[Tensor], lr: float, weight_decay: float) -> None:
-        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                mean = self.state[parameter].setdefault("mean", torch.zeros_like(parameter))
-                sign = mean.lerp(parameter.grad, 0.1).sign()
-                parameter.mul_(1 - group["lr"] * group["weight_decay"]).sub_(group["lr"] * sign)
-                mean.lerp_(parameter.grad, 0.01)
