@@ -34,6 +34,7 @@ SETTINGS: dict[str, Any] = {
 }
 STEPS = 30
 NO_CURVE = pd.Series(dtype=float)
+EVALS = pd.Index([1, STEPS])
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """So many scores of one arm."""
 
@@ -80,10 +81,8 @@ class MadeRun(RunData):
 
     def curve(self, metric: Metric | str) -> pd.Series:
         name = metric if isinstance(metric, str) else metric.name
-        steps = [line["step"] for line in self.lines if name in line]
-        if not steps:
-            return NO_CURVE
-        return pd.Series([line[name] for line in self.lines if name in line], steps, dtype=float)
+        values = [line[name] for line in self.lines if name in line]
+        return pd.Series(values, EVALS[: len(values)]) if values else NO_CURVE
 
 
 def compared(rng: np.random.Generator, arms: Sequence[tuple[Draw, int]]) -> list[Any]:
@@ -191,7 +190,7 @@ def scenarios(simulations: int) -> Mapping[str, Callable[[np.random.Generator], 
         return lambda rng: comparisons(rng, [(a, n), (b, m)], effect, simulations)
 
     made: dict[str, Any] = {}
-    for n, m in ((3, 3), (6, 6), (12, 6), (12, 12)):
+    for n, m in ((3, 3), (4, 4), (6, 6), (12, 6), (12, 12)):
         made[f"tails on opposite sides, {n} and {m} seeds"] = two(skewed(), n, skewed(-1), m)
     for n, m in ((2, 2), (2, 12), (3, 3), (3, 12), (6, 6), (12, 12)):
         made[f"equal arms, {n} and {m} seeds"] = two(normal(), n, normal(), m)

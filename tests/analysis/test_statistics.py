@@ -42,18 +42,17 @@ def test_unequal_arms_have_the_freedom_of_the_smaller_one():
 
 
 def test_a_skewed_arm_has_halls_bound_where_it_is_the_farther_one():
-    """Of 0, 1, 2, 3, 4, 8: mean 3, second and third moments 20 / 3 and 15, so the mean's
-    skewness is 15 / 36 / (20 / 18) ** 1.5; Hall's cubic makes Student's 2.570582 of the far bound.
-    """
-    values = (0.0, 1.0, 2.0, 3.0, 4.0, 8.0)
-    skewness, error = 15 / 36 / (20 / 18) ** 1.5, math.sqrt(8 / 6)
+    """Of these: mean 4, variance 12, third cumulant 48 (scipy.stats.kstat), so the mean's skewness
+    is 48 / 64 / (12 / 8) ** 1.5; Hall's cubic makes Student's 2.364624 of the far bound."""
+    values = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 11.0)
+    skewness, error = 48 / 64 / (12 / 8) ** 1.5, math.sqrt(12 / 8)
     for sign in (1, -1):
         result = compare([sign * value for value in values], None, False)
-        near, far = sorted([result.high - 3 * sign, 3 * sign - result.low])
+        near, far = sorted([result.high - 4 * sign, 4 * sign - result.low])
         t = -far / error
         cubic = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-        assert near / error == pytest.approx(2.570582, abs=1e-5)
-        assert cubic == pytest.approx(-2.570582, abs=1e-5)
+        assert near / error == pytest.approx(2.364624, abs=1e-5)
+        assert cubic == pytest.approx(-2.364624, abs=1e-5)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1.0, 1.4, 1.8, 2.5, 4.0, 9.0])
