@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
 }
 STEPS = 30
 NO_CURVE = pd.Series(dtype=float)
-EVALS = pd.Index([1, STEPS])
+EVALS = pd.Index([1]), pd.Index([1, STEPS])
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """So many scores of one arm."""
 
@@ -82,7 +82,7 @@ class MadeRun(RunData):
     def curve(self, metric: Metric | str) -> pd.Series:
         name = metric if isinstance(metric, str) else metric.name
         values = [line[name] for line in self.lines if name in line]
-        return pd.Series(values, EVALS[: len(values)]) if values else NO_CURVE
+        return pd.Series(values, EVALS[len(values) - 1]) if values else NO_CURVE
 
 
 def compared(rng: np.random.Generator, arms: Sequence[tuple[Draw, int]]) -> list[Any]:
@@ -233,18 +233,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    command = f"python perf/calibration.py --simulations {given.simulations}"
+    same = {
+        "command": command + f" --seed {given.seed}",
+        "versions": {name: version(name) for name in ("numpy", "pandas", "scipy")},
+    }
     rates: dict[str, dict[str, float]] = {}
+    if given.json and given.json.exists():  # goes on where it was stopped
+        before = json.loads(given.json.read_text(encoding="utf-8"))
+        rates = before["rates"] if same.items() <= before.items() else {}
     for name, play in scenarios(given.simulations).items():
+        if name in rates:
+            continue
         rates[name] = play(np.random.default_rng(given.seed))
         shown = ", ".join(f"{key} {rate:.1%}" for key, rate in rates[name].items())
         print(f"{name}: {shown}", flush=True)
         if given.json:
-            content = {
-                "command": f"python perf/calibration.py --simulations {given.simulations}",
-                "versions": {name: version(name) for name in ("numpy", "pandas", "scipy")},
-                **{"simulations": given.simulations, "seed": given.seed, "rates": rates},
-            }
-            given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            text = json.dumps({**same, "rates": rates}, indent=1) + "\n"
+            given.json.write_text(text, encoding="utf-8")
     wrong = failing(rates, 0.055, 0.94)
     print("\n".join(wrong) or f"all within the limits ({FEWEST} seeds and {LEVEL:g})")
 

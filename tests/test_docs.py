@@ -211,3 +211,17 @@ def test_the_example_of_a_tiny_base(example, tmp_path):
     text.write_text("def f(a):\n    return a + 1\n" * 50)
     assert example("tiny_base.py", tmp_path / "base", text).strip() == str(tmp_path / "base")
     assert (tmp_path / "base" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("picture", "drawn"),
+    [
+        ("ast_nodes", "questions/teacher_or_single/results/ast_nodes"),
+        ("solve_rate", "paper/fig3_dynamics/results/solve_rate"),
+        ("ratings", "paper/fig5_ratings/results/mu"),
+    ],
+)
+def test_the_pictures_are_those_of_the_recipes(picture, drawn):
+    """The site takes its pictures from docs/ alone."""
+    copy, original = ROOT / f"docs/pictures/{picture}.svg", ROOT / f"recipes/{drawn}.svg"
+    assert copy.read_bytes() == original.read_bytes()

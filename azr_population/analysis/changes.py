@@ -137,7 +137,7 @@ def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
         "role": role,
         "colour": "student" if role == "mean" else role,
         "value": last,
-        "before": "" if in_noise else f"{first} → ",
+        "before": f"{first} → " if test.low > 0 or test.high < 0 else "",
         "words": f"within noise: {words}" if in_noise else words,
         "path": " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, heights, strict=True)),
     }

@@ -251,14 +251,15 @@ class _Measuring:
         if not steps:
             return None, "has no value", False
         curve = run.curve(metric)
-        values = curve.to_numpy()[curve.index <= self.step]
+        within = curve.index.to_numpy() <= self.step
+        places, values = curve.index.to_numpy()[within], curve.to_numpy()[within]
         wrong = (values < metric.least) | (values > metric.most)
         if wrong.any():
             place = int(wrong.argmax())
-            shown = f"{values[place]:g} at step {curve.index[place]}"
+            shown = f"{values[place]:g} at step {places[place]}"
             return None, f"has an impossible value, {shown}", False
         if metric.reduce == "last" or not len(values):
-            value = curve.get(at, math.nan)
+            value = next(iter(values[places == at]), math.nan)
             reason = f"has no number at step {at}"
         else:
             value = REDUCERS[metric.reduce](curve.iloc[: len(values)], self.step)
@@ -272,8 +273,13 @@ def _not_recorded(arm: ComparedArm, metric: Metric) -> str:
     if metric.name.startswith("benchmark"):
         return "no benchmark figures"
     if not arm.runs[0].is_log:
-        return f"no {metric.title}"
+        return f"no record of {_in_sentence(metric)}"
     return "no validation in its log" if metric.name == "validation" else "none in AZR's log"
+
+
+def _in_sentence(metric: Metric) -> str:
+    title = metric.title
+    return title if title.startswith("AZR") else title[0].lower() + title[1:]
 
 
 def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Comparison:
@@ -390,8 +396,7 @@ def _left_out(name: str, measured: Measured, dropped: bool) -> str:
 def _verdict(arm: str, than: str, row: ComparedMetric, test: Estimate, end: int, pairs: int) -> str:
     n, m = test.counts
     seeds = f"{n} seed{'s' * (n > 1)}" if n == m else f"{n} seeds against {m}"
-    title = row.metric.title
-    title = title if title.startswith("AZR") else title[0].lower() + title[1:]
+    title = _in_sentence(row.metric)
     if row.step and row.step != end:
         title += f" at step {row.step}, the last at which all have a value"
     way = "higher" if test.mean > 0 else "lower"

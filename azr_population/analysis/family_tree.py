@@ -116,16 +116,21 @@ def family_trees(
 ) -> list[Markup]:
     """A figure for each role that has a replacement."""
     figures = []
+    operators = sorted({"start", *(row["operator"] for row in born)})
     for role in dict.fromkeys(roles.values()):
         names = [name for name in roles if roles[name] == role]
         people = individuals(born, names)
         if len(people) > len(names):
-            figures.append(_figure(role, people, prune(people, MAX_INDIVIDUALS), last))
+            figures.append(_figure(role, people, prune(people, MAX_INDIVIDUALS), last, operators))
     return figures
 
 
 def _figure(
-    role: str, people: Sequence[Individual], shown: Sequence[Individual], last: int
+    role: str,
+    people: Sequence[Individual],
+    shown: Sequence[Individual],
+    last: int,
+    operators: Sequence[str],
 ) -> Markup:
     rows = {id: row for row, id in enumerate(drawing_order(shown))}
     kin = _kin(shown)
@@ -156,11 +161,13 @@ def _figure(
     note += f"{founders} founder{'s' if founders > 1 else ''}"
     if hidden := len(people) - len(shown):
         note += f"; {hidden} replaced without children are not drawn"
-    chart = tree_chart(lines, pd.DataFrame(links), last)
+    chart = tree_chart(lines, pd.DataFrame(links), last, operators)
     return embed(chart, f"{role.capitalize()}s", note, "wide")
 
 
-def tree_chart(people: pd.DataFrame, links: pd.DataFrame, last: int) -> charts.Chart:
+def tree_chart(
+    people: pd.DataFrame, links: pd.DataFrame, last: int, operators: Sequence[str]
+) -> charts.Chart:
     """Every individual of a role as a line from its birth to its replacement.
 
     Args:
@@ -169,6 +176,7 @@ def tree_chart(people: pd.DataFrame, links: pd.DataFrame, last: int) -> charts.C
             parents) and `kin`: the ids of it, its ancestors and descendants between commas.
         links: `born`, `row`, `from_row`, `kin`, `second` (from the second parent).
         last: the last step.
+        operators: of all trees of the page, so that each has one colour.
     """
     who = alt.selection_point(
         "who", fields=["id"], on="pointerover", clear="pointerout", empty=True
@@ -185,13 +193,15 @@ def tree_chart(people: pd.DataFrame, links: pd.DataFrame, last: int) -> charts.C
         .transform_calculate(colour="shade == 'founder' ? datum.founder : datum.operator")
         .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in tooltips])
     )
+    used = {shade: sorted(set(people[shade])) for shade in ("operator", "founder")}
     colour = alt.Color(
         "colour:N",
         legend=alt.Legend(
             symbolType="square",
-            columns=charts.legend_columns(sorted({*people["operator"], *people["founder"]})),
+            columns=charts.legend_columns([*used["operator"], *used["founder"]]),
+            values=alt.ExprRef(f"{used}[shade]"),
         ),
-    )
+    ).scale(domain=[*operators, *used["founder"]])
     shapes = ["founder", "one parent", "two parents"]
     shape = alt.Shape("kind:N", legend=None).scale(
         domain=shapes, range=["square", "circle", "diamond"]

@@ -215,7 +215,7 @@ def problem_space(run: RunData, last: int) -> dict[str, Any]:
     for at, name in enumerate(space.panels):
         part = frame[frame["panel"] == at].drop(columns="panel")
         chart = charts.problem_space(part, last, space.labels, (low, high))
-        title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)}".replace("_", " ")
+        title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)} cells".replace("_", " ")
         panels.append(embed(chart, title))
     text = f"{len(tasks):,} valid tasks fill {len(first):,} of {len(frame):,} cells."
     return {"missing": "", "text": text, "last": last, "figures": panels}

@@ -39,7 +39,7 @@ SECTIONS = {
     "hardest": "Hardest tasks",
     "completions": "Completions",
     "training": "Training",
-    "consumption": "What members consumed",
+    "consumption": "Budget",
     "settings": "Settings",
 }
 
@@ -94,7 +94,7 @@ def _page(run: RunData) -> str:
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
         "report.html.j2",
-        title=f"{name} - {run.path.resolve().name}",
+        title=" - ".join(dict.fromkeys((name, run.path.resolve().name))),
         sections=sections,
         state="failed" if wrong else state,
         status=f"{status} No valid proposal." if wrong else status,

@@ -139,6 +139,7 @@ def _evolution(run: RunData) -> str:
             of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
             of_member[row["step"]] = row["greedy"]
     generations: dict[str, int] = {}
+    kinds = ("better", "worse", "not shown to differ")
     verdicts: list[str] = []
     for birth in births:
         child, parent = birth["child"], next(iter(birth.get("parents") or ()), "")
@@ -152,15 +153,14 @@ def _evolution(run: RunData) -> str:
         pairs = zip(own[shared[0]], others[shared[0]], strict=True)
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         test = compare([a for a, _ in known], [b for _, b in known], paired=True)
-        verdicts.append("better" if test.low > 0 else "worse" if test.high < 0 else "equal")
+        verdicts.append(kinds[0] if test.low > 0 else kinds[1] if test.high < 0 else kinds[2])
     count = f"{len(births)} {'child' if len(births) == 1 else 'children'}"
     if not verdicts:
-        return f"Evolution: {count}; none was measured beside its parent."
-    better = verdicts.count("better")
+        return f"Evolution: {count}; none was tested against its parent."
+    counts = ", ".join(f"{verdicts.count(kind) or 'none'} {kind}" for kind in kinds)
     return (
-        f"Evolution: {count}; of {len(verdicts)} measured beside their parent "
-        f"{better or 'none'} {'is' if better < 2 else 'are'} better, {verdicts.count('worse')} "
-        f"worse, {verdicts.count('equal')} not told apart (95%, over tasks)."
+        f"Evolution: {count}, {len(verdicts)} tested against the parent: {counts} "
+        "(95%, over tasks)."
     )
 
 

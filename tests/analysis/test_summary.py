@@ -97,21 +97,25 @@ def test_the_best_member_is_that_of_the_best_eval_and_where_it_lies_is_said(tmp_
 
 @pytest.mark.parametrize(
     ("child", "verdict"),
-    [(80, "1 is better, 0 worse, 0"), (20, "none is better, 1 worse"), (50, "0 worse, 1 not told")],
+    [
+        (80, ": 1 better, none worse, none not"),
+        (20, "none better, 1 worse"),
+        (50, "none worse, 1 not shown"),
+    ],
 )
 def test_a_child_is_held_against_its_parent_at_their_first_common_eval(tmp_path, child, verdict):
     birth = {"step": 20, "child": "student_1", "parents": ["student_0"], "generation": 1}
     evals = [(20, "student_1", 0, 99), (40, "student_0", 0, 50), (40, "student_1", 1, child)]
     run = written(tmp_path, evals=evals, births=[birth | {"operator": "dare"}])
     evolution = said(run).evolution
-    assert evolution.startswith("Evolution: 1 child; of 1 measured beside their parent")
+    assert evolution.startswith("Evolution: 1 child, 1 tested against the parent")
     assert verdict in evolution
 
 
 def test_children_that_no_eval_saw_are_not_judged(tmp_path):
     birth = {"step": 60, "child": "student_1", "parents": ["student_0"], "generation": 1}
     run = written(tmp_path, births=[birth | {"operator": "dare"}])
-    assert said(run).evolution == "Evolution: 1 child; none was measured beside its parent."
+    assert said(run).evolution == "Evolution: 1 child; none was tested against its parent."
     assert said(written(tmp_path / "none")).evolution == "Evolution: nobody was replaced."
 
 
