@@ -31,7 +31,10 @@ def verl(name="verl"):
 
 def from_azr(name):
     """A module of AZR's checkout, which is put on the path; it imports packages of its own."""
+    from azr_population.patches import verl_shims
+
     if AZR_HOME not in sys.path:
         sys.path.insert(0, AZR_HOME)
+    verl_shims.install()  # for later versions of veRL
     reason = "needs what AZR imports: pip install -e '.[azr]'"
     return pytest.importorskip(name, reason=reason, exc_type=ImportError)

@@ -127,7 +127,8 @@ def resume(path: str, overrides: Sequence[str]) -> int:
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[KEY=VALUE]...")
-def azr(overrides: Sequence[str]) -> None:
+@click.option("--module", metavar="NAME", help="run this module of AZR instead, with its arguments")
+def azr(overrides: Sequence[str], module: str | None) -> None:
     """Start the Absolute Zero Reasoner, under AZR's own veRL or today's.
 
     Run it in AZR's checkout with AZR's overrides and a population.
@@ -138,7 +139,7 @@ def azr(overrides: Sequence[str]) -> None:
     """
     from azr_population.hosts.azr.launch import launch
 
-    launch(overrides)
+    launch(overrides, module)
 
 
 @app.command()

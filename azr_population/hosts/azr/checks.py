@@ -139,8 +139,11 @@ def check_parallel(config: Any, plan: AzrPlan) -> None:
     check_settings(plan.engine)
 
 
-MAKES_DATA = "python -m absolute_zero_reasoner.data_construction.process_code_reasoning_data"
-"""AZR's command (its README) for the files of its scripts."""
+MAKES_DATA = (
+    "azr-population azr --module "
+    "absolute_zero_reasoner.data_construction.process_code_reasoning_data"
+)
+"""Makes the files of AZR's scripts (its README has it with `python -m`), under any veRL."""
 
 
 def missing(config: Any) -> Iterator[str]:

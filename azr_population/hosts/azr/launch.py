@@ -21,9 +21,10 @@ TRIED = ("0.4.1", "0.9.1")
 """Versions of veRL under which AZR was run."""
 
 
-def launch(overrides: Sequence[str]) -> None:
-    """Runs AZR's main, which ends the process if it fails. Raises UserError: AZR or veRL is not
-    there, or stock AZR is asked for and cannot run under this veRL."""
+def launch(overrides: Sequence[str], module: str | None = None) -> None:
+    """Runs AZR's main, or another `module` of AZR's, which ends the process if it fails. Raises
+    UserError: AZR or veRL is not there, or stock AZR is asked for and cannot run under this
+    veRL."""
     sys.path.insert(0, os.getcwd())  # as `python -m` does
     version = installed("verl")
     if version is None:
@@ -35,15 +36,15 @@ def launch(overrides: Sequence[str]) -> None:
     if version not in TRIED:
         print(f"azr-population: tried with veRL {' and '.join(TRIED)}, this is {version}")
     if importlib.util.find_spec(verl_shims.WORKERS) is None:
-        if not any(word.lstrip("+").startswith("population=") for word in overrides):
+        if not module and not any(word.lstrip("+").startswith("population=") for word in overrides):
             raise UserError(
                 f"stock AZR needs the workers of veRL 0.4.1, which {version} no longer has: add "
                 "+population=single, or use AZR's pins"
             )
         verl_shims.install()
         os.environ["RAY_RUNTIME_ENV_HOOK"] = f"{__name__}.{with_shims.__name__}"
-    sys.argv = [ENTRY, *overrides]
-    runpy.run_module(ENTRY, run_name="__main__", alter_sys=True)
+    sys.argv = [module or ENTRY, *overrides]
+    runpy.run_module(module or ENTRY, run_name="__main__", alter_sys=True)
 
 
 def with_shims(runtime_env: dict[str, Any] | None) -> dict[str, Any]:

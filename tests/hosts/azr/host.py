@@ -33,6 +33,8 @@ def prepare(folder, hidden=32):
     save_tiny_base(folder / "base", [*texts, *[prompts.read_text()] * 20], 3000, hidden)
     script = (
         "import json, sys\n"
+        "from azr_population.patches import verl_shims\n"
+        "verl_shims.install()\n"
         "from transformers import AutoTokenizer\n"
         "from absolute_zero_reasoner.data_construction.constructor import get_pred_code_io_data\n"
         "rows = [json.loads(line) for line in open(sys.argv[1])][:64]\n"

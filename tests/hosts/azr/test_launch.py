@@ -80,6 +80,16 @@ def test_the_stock_arm_runs_under_azrs_pins_alone(checkout, monkeypatch, capsys)
     assert "veRL 0.4.1, which 0.9.1 no longer has: add +population=single" in line
 
 
+def test_another_module_of_azrs_runs_the_same_way(checkout, monkeypatch):
+    """AZR's own data are made by one that imports what veRL 0.9.1 has renamed."""
+    (checkout / "absolute_zero_reasoner" / "makes.py").write_text(MAIN)
+    under(monkeypatch, "0.9.1")
+    assert main(["azr", "--module", "absolute_zero_reasoner.makes", "--length", "7"]) == 0
+    name, arguments, *_ = json.loads((checkout / "seen.json").read_text())
+    assert (name, arguments) == ("__main__", ["--length", "7"])
+    assert any(isinstance(finder, verl_shims._Finder) for finder in sys.meta_path)
+
+
 def test_another_verl_is_told_of_and_tried(checkout, monkeypatch, capsys):
     under(monkeypatch, "0.7.0")
     assert main(["azr", "+population=single"]) == 0

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.azr
     ],
 )
 def test_students_take_the_validation(monkeypatch, which, step, asked, best):
-    needs.module("absolute_zero_reasoner", "AZR")
+    needs.from_azr("absolute_zero_reasoner.trainer.ppo.azr_ray_trainer")
     from azr_population.hosts.azr.trainer import VALIDATION, PopulationTrainer
 
     students = [SimpleNamespace(name=f"student_{slot}", slot=slot) for slot in range(2)]
