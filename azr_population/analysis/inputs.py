@@ -17,7 +17,6 @@ _EVAL_SETTINGS = (
     *("eval.tasks_per_type", "eval.seed", "task.types", "task.domain"),
     *("base.prompt_format", "engine.max_answer_tokens"),
 )
-_SAMPLED = ("eval.samples", "eval.final_samples")
 _SAMPLED_METRICS = ("eval/t0.4", "eval/t1", "eval/pass@8")
 
 
@@ -43,7 +42,7 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
         sets = None if files is None else str(files)
         return {"the sources of the validation": repr(sources), "data.val_files": sets}
     if metric.name.startswith("eval/"):
-        keys = (*_EVAL_SETTINGS, *_SAMPLED * (metric.name in _SAMPLED_METRICS))
+        keys = (*_EVAL_SETTINGS, *("eval.samples",) * (metric.name in _SAMPLED_METRICS))
         known = run.settings
         return {key: repr(known[key]) if key in known else None for key in keys}
     return {}

@@ -362,8 +362,6 @@ class EvalConfig(Section):
     """Members may not propose the programs of these tasks, so a run keeps its eval on resume."""
     samples: int = Field(default=4, ge=1, le=1000)
     """Samples per task at temperature 1, for tasks without an exact probability of the answer."""
-    final_samples: int = Field(default=0, ge=0, le=1000)
-    """The same after the first and the last step, for the gain of the run; 0: `samples`."""
     seed: int = Field(default=1121, ge=0, json_schema_extra=TRAINING)
 
 

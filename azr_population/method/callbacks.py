@@ -129,13 +129,9 @@ class EvalCallback(Callback):
         # `reason/held_out` counts the proposals that are a program of the eval.
         records.metrics["eval/near_copies"] = sum(proposal.near_copy for proposal in proposals)
         step, every = population.step, self.config.every
-        # A gain is the difference of these two evals, so both use the same settings.
-        first_or_last = step in (1, self.last)
-        if not every or (step % every and not first_or_last):
+        if not every or (step % every and step not in (1, self.last)):
             return
-        students = population.roster.students
-        samples = self.config.final_samples if first_or_last else 0
-        result = self.held_out.evaluate(self.context, students, self.seed, step, samples)
+        result = self.held_out.evaluate(self.context, population.roster.students, self.seed, step)
         records.metrics |= result.metrics()
         records.evals += result.records(step)
         for role, members in population.roster.sub_populations.items():

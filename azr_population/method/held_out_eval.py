@@ -50,8 +50,6 @@ class EvalResult:
     members: Sequence[Member]
     scores: list[Scores]
     """Of each member."""
-    samples: int
-    """Samples per task that was sampled."""
 
     def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
@@ -71,7 +69,7 @@ class EvalResult:
         values |= {
             "best": max(greedy),
             "worst": min(greedy),
-            "samples": float(self.samples),
+            "samples": float(self.held_out.samples),
             "disagreement": mean(
                 abs(first - second)
                 for pair in combinations([scores["t1"] for scores in self.scores], 2)
@@ -104,7 +102,7 @@ class EvalResult:
                 "step": step,
                 "member": member.name,
                 "generation": member.generation,
-                "samples": self.samples,
+                "samples": self.held_out.samples,
                 **{
                     name: [None if score is None else round(score, 6) for score in of_tasks]
                     for name, of_tasks in by.items()
@@ -128,20 +126,14 @@ class HeldOutEval:
         self._streams = Streams(seed)
 
     def evaluate(
-        self,
-        context: StepContext,
-        members: Sequence[Member],
-        run_seed: int,
-        step: int,
-        samples: int = 0,
+        self, context: StepContext, members: Sequence[Member], run_seed: int, step: int
     ) -> EvalResult:
-        """Scores of every member at every task; `samples=0` takes the eval's number."""
-        samples = samples or self.samples
-        k = min(PASS_AT, samples)
+        """Scores of every member at every task."""
+        samples, k = self.samples, min(PASS_AT, self.samples)
         gold = [context.format.gold_answer(task) for task in self.tasks]
         scores = []
         for member in members:
-            t1 = self.solve_rates(context, member, run_seed, step, samples)
+            t1 = self.solve_rates(context, member, run_seed, step)
             low, seed = LOW_TEMPERATURE, self._seed(member, run_seed, step)
             scores.append(
                 {
@@ -160,22 +152,20 @@ class HeldOutEval:
                     ],
                 }
             )
-        return EvalResult(self, members, scores, samples)
+        return EvalResult(self, members, scores)
 
     def greedy(self, context: StepContext, member: Member) -> list[float | None]:
         """One member's greedy score at each task."""
         return solved_shares(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
-        self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
+        self, context: StepContext, member: Member, run_seed: int, step: int
     ) -> list[float | None]:
         """One member's score at each task at temperature 1."""
         exact = gold_probabilities(context, self.tasks, [member.slot] * len(self.tasks))
         sampled = [t for t, known in zip(self.tasks, exact, strict=True) if known is None]
         seed = self._seed(member, run_seed, step)
-        rates = iter(
-            solved_shares(context, sampled, member.slot, 1.0, samples or self.samples, seed)
-        )
+        rates = iter(solved_shares(context, sampled, member.slot, 1.0, self.samples, seed))
         return [next(rates) if known is None else known for known in exact]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:

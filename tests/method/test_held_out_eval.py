@@ -50,17 +50,6 @@ def test_students_sit_it_and_their_scores_are_their_skills(play, held_out, popul
     assert "eval/rating_corr" not in metrics, "two students"
 
 
-def test_the_first_and_the_last_result_are_equally_long(play, held_out, populations, config):
-    config.eval.final_samples = 10
-    results = evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)
-    attempts = {step: played.metrics["eval/samples"] for step, played in results.items()}
-    assert attempts == {1: 10, 2: 2, 4: 2, 5: 10}
-    for step, played in results.items():
-        for row in played.evals:
-            for score in row["t1"]:
-                assert score * attempts[step] == pytest.approx(round(score * attempts[step]))
-
-
 def scores_of(held_out, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
     context = replace(game.context, format=format) if format else game.context
@@ -102,7 +91,8 @@ def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, 
 
     game.context.engine.generate = note
     student = game.population.roster["student_0"]
-    result = held_out.evaluate(game.context, [student], 1, 1, samples=8)
+    held_out.samples = 8
+    result = held_out.evaluate(game.context, [student], 1, 1)
     assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
     (scores,) = result.scores
     assert set(scores["greedy"]) <= {0.0, 1.0}
