@@ -12,7 +12,6 @@ from azr_population.analysis.statistics import (
     NOTHING,
     Estimate,
     compare,
-    interval,
     interval_text,
     or_none,
 )
@@ -62,17 +61,22 @@ def evaluate_stored(
 
 
 def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> dict[str, Any]:
-    """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
-    with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
+    """What a member scored: the share of tasks that it solved, with Wilson's 95% interval, its mean
+    gain over the base at the same tasks, with Student's or Hall's; every greedy score (0 or 1) and
+    every one at temperature 1."""
+    from scipy.stats import binomtest
+
     solved, gain = _judged(scores), NOTHING
-    mean = interval(solved)
+    right, tasks = round(sum(solved.values())), len(solved)
+    share = binomtest(right, tasks).proportion_ci(method="wilson") if tasks else None
     if base:
         gain = compare(solved, _judged(base), paired=True)
     recorded = stored.metrics if stored else {}
     return {
         "step": stored.step if stored else None,
         "member": stored.name if stored else "base",
-        **{key: or_none(getattr(mean, key)) for key in ("mean", "low", "high")},
+        "mean": or_none(right / tasks) if tasks else None,
+        **{key: or_none(getattr(share, key)) if share else None for key in ("low", "high")},
         **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
         "mu": recorded.get("mu"),
         "sigma": recorded.get("sigma"),

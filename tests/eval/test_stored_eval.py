@@ -37,6 +37,10 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run):
             assert low <= after[key]["gain"] <= high
     with (stored_run / "eval_1121.csv").open() as file:
         rows = list(csv.DictReader(file))
+    for row in scores_file["members"]:
+        assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1, (
+            "also where all or none are solved"
+        )
     assert [float(row["mean"]) for row in rows] == [row["mean"] for row in scores_file["members"]]
 
 
