@@ -235,7 +235,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -> str:
     """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `-` without a mean. A
-    difference that rounds to nothing is `less than 0.1 points`.
+    difference that rounds to nothing is `less than 0.1 points`, and one of nothing `0 points`.
 
     Args:
         percent: values are fractions and are shown in percent; a signed one in points.
@@ -251,7 +251,9 @@ def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -
     form = f"{{:{'+' * signed},.{places}f}}"
     mean, least, most = (form.format(round(value, places) + 0.0) for value in values)  # never -0.0
     unit = (" points" if signed else "%") if percent else ""
-    if signed and size and not any(round(value, places) for value in values if value == value):
+    if signed and not size:
+        return f"0{unit}"
+    if signed and not any(round(value, places) for value in values if value == value):
         return f"less than {10**-places:g}{unit}"
     bounds = "" if math.isnan(test.low) else f" [{least}, {most}]"
     return f"{mean}{unit}{bounds}"

@@ -89,6 +89,7 @@ def test_values_far_apart(values, apart):
 def test_a_difference_that_rounds_to_nothing_is_said_so():
     tiny = Estimate(0.0002, 0.0001, 0.0003, (12,))
     assert interval_text(tiny, percent=True, signed=True) == "less than 0.1 points"
+    assert interval_text(Estimate(0.0, math.nan, math.nan, (1,)), signed=True) == "0"
 
 
 def test_one_seed_has_no_interval():
