@@ -3,6 +3,7 @@ evolution did, and what to do next."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ class Summary(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """For the end of the terminal's output."""
-        said = [self.programs, self.students, self.held_out, self.best, self.evolution]
+        said = [self.students, self.programs, self.held_out, self.best, self.evolution]
         return [*filter(None, said), *(f"next: {command}" for command in self.next)]
 
 
@@ -63,7 +64,7 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
         ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
         return (
             f"Whether students got better is not measured (fewer than two evals); of their own "
-            f"tasks they solve {ends} (first and last {tenth(last)} steps).{few}"
+            f"tasks they solve {ends} ({_ends(last)}).{few}"
         )
     test = change.difference
     ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
@@ -75,6 +76,11 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     return f"No change of students at held-out tasks is shown: {words}.{few}"
 
 
+def _ends(last: int) -> str:
+    width = tenth(last)
+    return f"first and last {width} steps" if width > 1 else "first and last step"
+
+
 def _programs(changes: Mapping[str, Change]) -> str:
     """By their lines, which domains of programs measure."""
     lines, solved = changes.get("lines"), changes.get("solve_rate")
@@ -83,9 +89,11 @@ def _programs(changes: Mapping[str, Change]) -> str:
     test = lines.difference
     what = "Programs shrank" if test.high < 0 else "That programs grew is not shown"
     what = "Programs grew" if test.low > 0 else what
+    few = math.isnan(test.low)
+    words = "steps too few for an interval" if few else "95%, over steps"
+    change = "" if few else f", {interval_text(test, False, True)}"
     return (
-        f"{what}: {lines.first:.1f} to {lines.last:.1f} lines, "
-        f"{interval_text(test, False, True)} (95%, over steps); "
+        f"{what}: {lines.first:.1f} to {lines.last:.1f} lines{change} ({words}); "
         f"{figure(solved.first, True)} to {figure(solved.last, True)} of the attempts solve them."
     )
 

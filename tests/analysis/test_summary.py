@@ -1,6 +1,7 @@
 """What a run says first, from records that are made here."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -159,4 +160,16 @@ def test_programs_grow_only_beyond_noise():
     assert "75% to 67% of the attempts" in grown
     same = _programs({"lines": change(6.9, 7.1, -0.6, 1.0), "solve_rate": solved})
     assert same.startswith("That programs grew is not shown: 6.9 to 7.1 lines")
+    few = _programs({"lines": change(7.1, 6.5, math.nan, math.nan), "solve_rate": solved})
+    assert "7.1 to 6.5 lines (steps too few for an interval)" in few
     assert _programs({"solve_rate": solved}) == ""
+
+
+def test_the_last_lines_begin_with_the_students(tmp_path):
+    run = written(tmp_path, last=8, evals=[(0, "student_0", 0, 30), (8, "student_0", 0, 60)])
+    solved = change(0.75, 0.67, -0.2, 0.1)
+    changes = {"lines": solved, "solve_rate": solved, **measured_changes(run, run.last)}
+    first, second, *_, last = summary(run, changes).lines
+    assert first.startswith("Students got better") and second.startswith("That programs grew")
+    assert last.startswith("next: azr-population compare")
+    assert "(first and last step)" in summary(run, {"solve_rate": solved}).students
