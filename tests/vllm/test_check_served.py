@@ -124,7 +124,7 @@ def test_under_a_name_used_again_vllms_prefix_cache_is_stale(server):
     for push in range(4):
         if push:
             server.post("v1/unload_lora_adapter", lora_name="again")
-        folder = server.save("again", 500 + push)
+        folder = server.save(f"again_{push}", 500 + push)
         server.load("again", folder)
         if push == 3:
             server.post("reset_prefix_cache")
