@@ -17,10 +17,14 @@ CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
 HERE = Path(__file__).parent
 
 
+def pinned():
+    """Whether this is the veRL that AZR pins, under which stock AZR runs too."""
+    return importlib.util.find_spec("verl.workers.fsdp_workers") is not None
+
+
 def command():
     """What starts AZR: its own module under the veRL that it pins, our command under later ones."""
-    stock = importlib.util.find_spec("verl.workers.fsdp_workers")
-    return ["-m", ENTRY] if stock else ["-m", "azr_population.cli", "azr"]
+    return ["-m", ENTRY] if pinned() else ["-m", "azr_population.cli", "azr"]
 
 
 def prepare(folder, hidden=32):
