@@ -99,13 +99,17 @@ class Equations(Domain):
         return {"digits": sum(char.isdigit() for char in program)}
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        """The right side is computed here: these programs are ours."""
+        """Of one to eight statements. What they give is computed here: these programs are ours."""
         random, tasks = Random(seed), dict[Task, None]()
         while len(tasks) < per_type:
             x = [random.randrange(10) for _ in range(4)]
-            turns = {"[::-1]": x[::-1], "[1:] + x[:1]": x[1:] + x[:1]}
-            text, value = random.choice(list(turns.items()))
-            tasks[Task("equation", f"{HEAD}{text}\n    return m", (str(x),), (str(value),))] = None
+            program, last, value = "def f(x):", "x", x
+            for name in "mnpqrstu"[: random.randint(1, 8)]:
+                turns = {"{}[::-1]": value[::-1], "{0}[1:] + {0}[:1]": value[1:] + value[:1]}
+                text, value = random.choice(list(turns.items()))
+                program, last = f"{program}\n    {name} = {text.format(last)}", name
+            program += f"\n    return {last}"
+            tasks[Task("equation", program, (str(x),), (str(value),))] = None
         return list(tasks)
 
 
