@@ -1,6 +1,5 @@
 """AZR's own command, from its checkout, on CPUs and with a tiny base."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -9,6 +8,8 @@ import tempfile
 from pathlib import Path
 
 import ray_heads
+
+from azr_population.versions import installed
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -19,7 +20,7 @@ HERE = Path(__file__).parent
 
 def pinned():
     """Whether this is the veRL that AZR pins, under which stock AZR runs too."""
-    return importlib.util.find_spec("verl.workers.fsdp_workers") is not None
+    return installed("verl") == "0.4.1"
 
 
 def command():
