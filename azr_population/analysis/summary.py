@@ -68,7 +68,8 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
         )
     test = change.difference
     ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
-    words = f"{ends}, {interval_text(test, True, True)} (95%, over tasks)"
+    words = f"{ends}, {interval_text(test, True, True)}"
+    words += "" if math.isnan(test.low) else " (95%, over tasks)"
     if test.low > 0:
         return f"Students got better at held-out tasks: {words}.{few}"
     if test.high < 0:
@@ -110,7 +111,9 @@ def _held_out(run: RunData) -> str:
             if min(first, last) > 0.99:
                 known += 1
             else:
-                texts.append(f"{key.rpartition('/')[2]} {first:.0%} to {last:.0%}")
+                texts.append(
+                    f"{key.rpartition('/')[2].replace('_', ' ')} {first:.0%} to {last:.0%}"
+                )
     if known:
         texts.append(f"{known} others 100% throughout")
     return f"Held-out tasks: {', '.join(texts)}." if texts else ""

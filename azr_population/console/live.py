@@ -44,6 +44,7 @@ class LiveView(View):
         self._console = console
         self._live = Live(console=console, auto_refresh=False)
         self._playing = True
+        self._writing = False
         self._step: Record = {}
         self._eval: Record | None = None
 
@@ -52,7 +53,7 @@ class LiveView(View):
         self._print(f"{self.name}, recorded in {run.get('dir', '?')}")
         self._live.start()
         self._redraw()
-        self._beat(self._redraw, IN_A_TERMINAL)
+        self._beat(self._on_beat, IN_A_TERMINAL)
 
     def on_match(self, match: Record) -> None:
         self._print(match_line(match))
@@ -74,6 +75,7 @@ class LiveView(View):
         super().on_end(result)
         self._playing = False
         self._redraw()
+        self._writing = True
         self._live.stop()
         for i, line in enumerate(end_lines(result, self.done, self.steps)):
             style = "bold red" if result.get("wrong") and i < 2 else ""
@@ -84,7 +86,14 @@ class LiveView(View):
         text = Text(line, style)
         for role, colour in ROLE_STYLE.items():
             text.highlight_regex(rf"{role}_\d+", colour)
+        self._writing = True
         self._console.print(text, highlight=False)
+        self._writing = False
+
+    def _on_beat(self) -> None:
+        """A beat that interrupts a write would leave parts of two tables on the screen."""
+        if not self._writing:
+            self._redraw()
 
     def _redraw(self) -> None:
         parts: list[RenderableType] = [Text(), self._header()]
@@ -96,7 +105,9 @@ class LiveView(View):
         if self.members:
             roles = dict.fromkeys(map(role_of, self.members))
             parts.append(Columns([self._sub_population(role) for role in roles], padding=(0, 2)))
+        self._writing = True
         self._live.update(Group(*parts), refresh=True)
+        self._writing = False
 
     def _header(self) -> Table:
         pace = show(self.per_step, "{:.1f} s/step")

@@ -93,6 +93,24 @@ def test_the_live_view_ends_on_the_last_state(width, sizes, made_up_run):
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
 
 
+def test_a_beat_within_a_write_draws_nothing(made_up_run, monkeypatch):
+    def screen(beats):
+        out = console(80, terminal=True)
+        view, write = LiveView(out), out.file.write
+
+        def interrupted(text):
+            if beats:
+                view._on_beat()
+            return write(text)
+
+        monkeypatch.setattr(out.file, "write", interrupted)
+        monkeypatch.setattr("azr_population.console.live.time.monotonic", lambda: 0.0)
+        play(view, made_up_run())
+        return written(out).count("step 12/12")
+
+    assert screen(beats=True) == screen(beats=False)
+
+
 def test_the_live_view_fits_a_usual_terminal(made_up_run):
     out = console(80, terminal=True)
     view = LiveView(out)
