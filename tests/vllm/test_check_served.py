@@ -16,6 +16,7 @@ from random_adapters import loud
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
+from azr_population.engines.vllm_versions import version
 from azr_population.sharing.check_serving import check_serving, exit_code
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
@@ -44,9 +45,12 @@ class Server:
             "--enforce-eager", "--lora-modules",
             *(f"{name}={path}" for name, path in self.folders.items()),
         ]  # fmt: skip
+        # vLLM 0.8.5 does not know `nobind`.
+        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         variables = {
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind" if version() > (0, 9) else cores,
+            "VLLM_NO_USAGE_STATS": "1",
             "VLLM_SERVER_DEV_MODE": "1",  # has /reset_prefix_cache
         }  # fmt: skip
         with (folder / "log").open("w") as log:
