@@ -1,0 +1,184 @@
+"""What is a population for? The questions of README.md, asked of stored members.
+
+    python recipes/questions/what_for/what_for.py RUNS OUT.json
+
+RUNS has the folders 1t1s/seed_N and 4t4s/seed_N of the recipe what_ships (runs/.../defaults).
+"""
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from azr_population.analysis.statistics import compare, holm
+from azr_population.domains.code.chain_tasks import draw_eval_tasks
+from azr_population.domains.code.task_types import Task
+from azr_population.eval.stored import stored_members, stored_plan, tools_for
+from azr_population.method.held_out_eval import solved_shares
+from azr_population.method.phases import StepContext
+from azr_population.runs import RunDirectory
+from azr_population.runs.run_data import RunData
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.lowrank import decompose
+from azr_population.weights.operators import adapter_like
+from azr_population.weights.peft_folder import load_adapter
+
+EXAM, CHOICE = 9494, 9595
+TASKS, LAST, MARGIN = 240, 10, 0.02
+"""Held-out tasks; steps whose tasks the specialists answer; the margin of every question."""
+
+
+class Scores:
+    """Scores of adapters at tasks, in the engine's only slot."""
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
+
+    def shares(
+        self, adapter: Adapter, tasks: Sequence[Task], temperature: float, samples: int, seed: int
+    ) -> list[float]:
+        """The share of right answers to each task. Raises ValueError: one could not be judged."""
+        self._context.engine.write(0, adapter)
+        found = solved_shares(self._context, tasks, 0, temperature, samples, seed)
+        known = [share for share in found if share is not None]
+        if len(known) < len(found):
+            raise ValueError(f"{len(found) - len(known)} tasks could not be judged")
+        return known
+
+    def greedy(self, adapter: Adapter, tasks: Sequence[Task]) -> float:
+        return _mean(self.shares(adapter, tasks, 0.0, 1, 0))
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed)
+
+
+def students(run: Path) -> list[Adapter]:
+    """Its students after the last step, by name."""
+    stored = stored_members(RunDirectory(run))
+    return [load_adapter(member.folder) for member in stored if member.solves]
+
+
+def any_right(scores: Scores, four: Sequence[Adapter], tasks: Sequence[Task], seed: int) -> float:
+    """The share of tasks that one of four members answers rightly, each once at temperature 1."""
+    rates = [
+        scores.shares(adapter, tasks, 1.0, 1, 10 * seed + place)
+        for place, adapter in enumerate(four)
+    ]
+    return _mean(float(any(of_task)) for of_task in zip(*rates, strict=True))
+
+
+def soup(adapters: Sequence[Adapter]) -> Adapter:
+    """The mean of their dW, truncated to the first one's rank."""
+    first, factors = adapters[0], list[Factors]()
+    for name, pair in first.factors.items():
+        pairs = [adapter.factors[name] for adapter in adapters]
+        B = torch.cat([each.B.double() / len(pairs) for each in pairs], dim=1)
+        spectrum = decompose(B, torch.cat([each.A for each in pairs]))
+        factors.append(spectrum.best(first.spec.rank, pair.A.dtype))
+    return adapter_like(first, factors)
+
+
+def specialist_gain(scores: Scores, run: Path, four: Sequence[Adapter]) -> float:
+    """How much better students are at the tasks of the teacher that each met most, beside the
+    others' tasks, than the mean of the other students: the mean over students."""
+    tasks, met = defaultdict[str, list[Task]](list), defaultdict[str, Counter[str]](Counter)
+    recorded = RunData(run)
+    for row in recorded.read("matches"):
+        met[row["student"]][row["teacher"]] += 1
+    for row in recorded.read("tasks"):
+        if row["step"] > recorded.last - LAST:
+            task = Task(row["type"], row["program"], tuple(row["inputs"]), tuple(row["outputs"]))
+            tasks[row["teacher"]].append(task)
+    rates = [
+        {teacher: scores.shares(adapter, of, 0.0, 1, 0) for teacher, of in sorted(tasks.items())}
+        for adapter in four
+    ]
+
+    def lead(student: int, teacher: str) -> float:
+        others = [share for name, of in rates[student].items() if name != teacher for share in of]
+        return _mean(rates[student][teacher]) - _mean(others)
+
+    gains = []
+    for place in range(len(four)):
+        teachers = [pair for pair in met[f"student_{place}"].most_common() if pair[0] in tasks]
+        teacher = teachers[0][0]
+        rest = [lead(other, teacher) for other in range(len(four)) if other != place]
+        gains.append(lead(place, teacher) - _mean(rest))
+    return _mean(gains)
+
+
+def main() -> None:
+    runs, out = Path(sys.argv[1]), Path(sys.argv[2])
+    numbers = sorted(
+        int(folder.name.removeprefix("seed_")) for folder in (runs / "4t4s").glob("seed_*")
+        if folder.is_dir()
+    )  # fmt: skip
+    first = RunDirectory(runs / "1t1s" / f"seed_{numbers[0]}")
+    plan = stored_plan(first)
+    exam = draw_eval_tasks(TASKS, EXAM, plan.types)
+    choice = draw_eval_tasks(TASKS, CHOICE, plan.types)
+    values: dict[str, list[float]] = defaultdict(list)
+    with tools_for(plan, first) as context:
+        scores = Scores(context)
+        alone = {seed: students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
+        for place, seed in enumerate(numbers):
+            run = runs / "4t4s" / f"seed_{seed}"
+            four = students(run)
+            cyclic = [numbers[(place + more) % len(numbers)] for more in range(4)]
+            once = scores.shares(alone[seed], exam, 1.0, 4, seed)
+            chosen = max(four, key=lambda adapter: scores.greedy(adapter, choice))
+            of_seed = {
+                "four, any right": any_right(scores, four, exam, seed),
+                "one four times, any right": _mean(float(share > 0) for share in once),
+                "independent, any right": any_right(
+                    scores, [alone[other] for other in cyclic], exam, seed
+                ),
+                "mean of four": _mean(scores.greedy(adapter, exam) for adapter in four),
+                "chosen": scores.greedy(chosen, exam),
+                "one": scores.greedy(alone[seed], exam),
+                "soup": scores.greedy(soup(four), exam),
+                "specialists": specialist_gain(scores, run, four),
+            }
+            print(seed, json.dumps(of_seed), flush=True)
+            for name, value in of_seed.items():
+                values[name].append(value)
+    zero = [0.0] * len(numbers)
+    questions = {
+        "pass@4 of four students above one student's": (
+            "four, any right", "one four times, any right", False,
+        ),
+        "pass@4 of four students above four independent ones'": (
+            "four, any right", "independent, any right", False,
+        ),
+        "the chosen member above the mean of its four": ("chosen", "mean of four", True),
+        "the chosen member above the student of 1T+1S": ("chosen", "one", False),
+        "the soup above the mean of its four": ("soup", "mean of four", True),
+        "specialists above the others": ("specialists", "", True),
+    }  # fmt: skip
+    tests = {
+        question: compare(values[a], values[b] if b else zero, paired)
+        for question, (a, b, paired) in questions.items()
+    }
+    for question, corrected in zip(tests, holm([test.p for test in tests.values()]), strict=True):
+        test = tests[question]
+        print(
+            f"{question}: {test.mean:+.3f} [{test.low:+.3f}, {test.high:+.3f}], p={corrected:.3f}"
+        )
+    content = {
+        "command": " ".join(["python recipes/questions/what_for/what_for.py", *sys.argv[1:]]),
+        "seeds": numbers,
+        "values": dict(values),
+        "tests": {question: asdict(test) for question, test in tests.items()},
+        "margin": MARGIN,
+    }
+    out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
