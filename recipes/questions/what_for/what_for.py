@@ -17,7 +17,7 @@ import torch
 from azr_population.analysis.statistics import compare, holm
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
-from azr_population.eval.stored import stored_members, stored_plan, tools_for
+from azr_population.eval.stored import stored_members, stored_plan, open_context
 from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
@@ -124,7 +124,7 @@ def main() -> None:
     exam = draw_eval_tasks(TASKS, EXAM, plan.types)
     choice = draw_eval_tasks(TASKS, CHOICE, plan.types)
     values: dict[str, list[float]] = defaultdict(list)
-    with tools_for(plan, first) as context:
+    with open_context(plan, first) as context:
         scores = Scores(context)
         alone = {seed: students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
         for place, seed in enumerate(numbers):
