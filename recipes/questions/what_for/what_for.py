@@ -17,7 +17,7 @@ import torch
 from azr_population.analysis.statistics import compare, holm
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
-from azr_population.eval.stored import stored_members, stored_plan, open_context
+from azr_population.eval.stored import open_context, stored_members, stored_plan
 from azr_population.method.held_out_eval import solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
