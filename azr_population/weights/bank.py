@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_misfit
 
+_APART_FROM = 128
+"""Rows per member from which a CPU multiplies each member's rows by its own factors."""
 COPIED_TOKENS = 12
 """Tokens per member from which a CPU uses a copy of float32 factors in the base's dtype: for fewer
 tokens products in float32 are faster than in bfloat16."""
@@ -157,7 +159,9 @@ class Bank:
             raise ValueError(f"members {members[0]}..{members[-1]} are not in 0..{self.slots - 1}")
         tally = Counter(members)
         route = Route(dtype or self.dtype, len(members), tuple(tally), tuple(tally.values()))
-        if not one_token or len(tally) < 2:
+        # On a CPU many rows of a member are multiplied faster by its own factors alone.
+        apart = self.device.type == "cpu" and len(members) >= _APART_FROM * len(tally)
+        if not one_token or len(tally) < 2 or apart:
             return route
         first, last = route.present[0], route.present[-1]
         place = torch.tensor(members) - first
