@@ -24,8 +24,8 @@ from azr_population.errors import UserError
 
 # An eval of twenty tasks of each number of statements, at the first step and the last.
 DEMO = (
-    "population=2t2s base=nano run.steps=20 eval.every=20 eval.tasks_per_type=240 eval.samples=1 "
-    "run.snapshot_every=10 run.dir=runs/demo seed=1"
+    "population=2t2s base=nano population.batch_size=48 run.steps=24 eval.every=24 "
+    "eval.tasks_per_type=240 eval.samples=1 run.snapshot_every=12 run.dir=runs/demo seed=1"
 )
 
 TRAIN = """\
@@ -61,7 +61,7 @@ def _groups() -> str:
 @app.command()
 @overrides_argument
 def demo(overrides: Sequence[str]) -> int:
-    """Co-evolve 2 teachers and 2 students for 20 steps on the CPU.
+    """Co-evolve 2 teachers and 2 students for 24 steps on the CPU.
 
     Writes runs/demo; overrides are those of train.
 
