@@ -3,6 +3,7 @@
 A member is named after its slot; an individual is what held the slot between two replacements.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -13,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import embed, figure
+from azr_population.analysis.html import embed, figure, shown
 from azr_population.runs.records import Record, number
 
 MAX_INDIVIDUALS = 260
@@ -28,7 +29,8 @@ def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
             "child": child["child"],
             "generation": child.get("generation") or 0,
             "parents": [str(name) for name in child.get("parents") or ()],
-            "operator": child.get("operator") or "?",
+            # Charts name it in their scales and expressions, too.
+            "operator": shown(child.get("operator") or "?"),
             "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
             "victim": number((child.get("fitness") or {}).get("victim")),
         }
@@ -199,7 +201,7 @@ def tree_chart(
         legend=alt.Legend(
             symbolType="square",
             columns=charts.legend_columns([*used["operator"], *used["founder"]]),
-            values=alt.ExprRef(f"{used}[shade]"),
+            values=alt.ExprRef(f"{json.dumps(used)}[shade]"),
         ),
     ).scale(domain=[*operators, *used["founder"]])
     shapes = ["founder", "one parent", "two parents"]
