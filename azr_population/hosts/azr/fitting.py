@@ -181,7 +181,8 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
             faults.append(str(error))
 
     hold(lambda: checks.check_config(command, plan))
-    hold(lambda: imported("population.worker", plan.settings.worker))
+    if not plan.settings.worker.startswith("azr_population."):  # ours needs veRL, which AZR brings
+        hold(lambda: imported("population.worker", plan.settings.worker))
     faults += checks.missing(command)
     hold(lambda: checks.check_base(command, plan))
     # What samples and AZR itself may want the same vLLM: one line.
