@@ -130,12 +130,12 @@ def family_trees(
 def _figure(
     role: str,
     people: Sequence[Individual],
-    shown: Sequence[Individual],
+    drawn: Sequence[Individual],
     last: int,
     operators: Sequence[str],
 ) -> Markup:
-    rows = {id: row for row, id in enumerate(drawing_order(shown))}
-    kin = _kin(shown)
+    rows = {id: row for row, id in enumerate(drawing_order(drawn))}
+    kin = _kin(drawn)
     lines = pd.DataFrame(
         {
             **asdict(person),
@@ -148,20 +148,20 @@ def _figure(
             "kind": ("founder", "one parent", "two parents")[min(2, len(person.parents))],
             "kin": kin[person.id],
         }
-        for person in shown
+        for person in drawn
     )
     lines["label_row"] = _label_rows(lines)
     links = [
         {"born": person.born, "row": rows[person.id], "from_row": rows[parent]}
         | {"kin": kin[person.id], "second": place > 0}
-        for person in shown
+        for person in drawn
         for place, parent in enumerate(person.parents)
     ]
     living = [person for person in people if person.died is None]
     founders = len({person.founder for person in living})
     note = f"{len(people)} individuals; the {len(living)} alive descend from "
     note += f"{founders} founder{'s' if founders > 1 else ''}"
-    if hidden := len(people) - len(shown):
+    if hidden := len(people) - len(drawn):
         note += f"; {hidden} replaced without children are not drawn"
     chart = tree_chart(lines, pd.DataFrame(links), last, operators)
     return embed(chart, f"{role.capitalize()}s", note, "wide")

@@ -54,17 +54,14 @@ class GpuLayout:
     lora_bytes: int = 4  # bytes of a number where members are multiplied in updates and scoring
     ranks: int = 1  # GPUs of the group
     shard: bool = False  # each of them holds its part of the base only
-    micro_batch_tokens: int = (
-        8192  # tokens that go through the learner at once; a longer row goes by itself
-    )
+    # Tokens that go through the learner at once; a longer row goes by itself.
+    micro_batch_tokens: int = 8192
     checkpointing: bool = True
-    no_recompute_tokens: int = (
-        0  # with checkpointing: pieces of at most this many tokens keep their activations
-    )
+    # With checkpointing: pieces of at most this many tokens keep their activations.
+    no_recompute_tokens: int = 0
     vllm: bool = True
-    vllm_fraction: float = (
-        0.4  # of the card, for vLLM: its base, its slots, its work and its KV cache
-    )
+    # Of the card, for vLLM: its base, its slots, its work and its KV cache.
+    vllm_fraction: float = 0.4
     parallel: int = 1  # GPUs that share one vLLM
     batched_tokens: int = 16_384
     sequences: int = 1024
