@@ -6,6 +6,7 @@ RUNS has the folders 1t1s/seed_N and 4t4s/seed_N of the recipe what_ships (runs/
 """
 
 import json
+import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from statistics import fmean
 
 import torch
 
-from azr_population.analysis.statistics import compare, holm
+from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.stored import open_context, stored_members, stored_plan
@@ -69,6 +70,22 @@ def any_right(scores: Scores, four: Sequence[Adapter], tasks: Sequence[Task], se
     return fmean(float(any(of_task)) for of_task in zip(*rates, strict=True))
 
 
+def of_independent(rights: Sequence[Sequence[float]]) -> list[float]:
+    """pass@4 by the students of four runs, for which `rights` has an answer to each task by the
+    student of each run: the jackknife's pseudo-values, one for each run, since all sets of four
+    runs share runs (Chen et al. 2021 for the estimate, Efron 1982 for these)."""
+
+    def pass_at_4(rows: Sequence[Sequence[float]]) -> float:
+        sets = math.comb(len(rows), 4)
+        return fmean(
+            1 - math.comb(int(column.count(0)), 4) / sets for column in zip(*rows, strict=True)
+        )
+
+    n, whole = len(rights), pass_at_4(rights)
+    without = [pass_at_4([*rights[:i], *rights[i + 1 :]]) for i in range(n)]
+    return [n * whole - (n - 1) * each for each in without]
+
+
 def soup(adapters: Sequence[Adapter]) -> Adapter:
     """The mean of their dW, truncated to the first one's rank."""
     first, factors = adapters[0], list[Factors]()
@@ -109,6 +126,15 @@ def specialist_gain(scores: Scores, run: Path, four: Sequence[Adapter]) -> float
     return fmean(gains)
 
 
+def answer(test: Estimate) -> str:
+    """Where the interval lies beside the margin; without an interval it is open."""
+    if test.low > MARGIN:
+        return "more"
+    if test.high < -MARGIN:
+        return "less"
+    return "nothing" if test.low > -MARGIN and test.high < MARGIN else "open"
+
+
 def main() -> None:
     runs, out = Path(sys.argv[1]), Path(sys.argv[2])
     numbers = sorted(
@@ -120,22 +146,19 @@ def main() -> None:
     exam = draw_eval_tasks(TASKS, EXAM, plan.types)
     choice = draw_eval_tasks(TASKS, CHOICE, plan.types)
     values: dict[str, list[float]] = defaultdict(list)
+    rights: list[list[float]] = []
     with open_context(plan, first) as context:
         scores = Scores(context)
         alone = {seed: students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
-        for place, seed in enumerate(numbers):
+        for seed in numbers:
             run = runs / "4t4s" / f"seed_{seed}"
             four = students(run)
-            cyclic = [numbers[(place + more) % len(numbers)] for more in range(4)]
             once = scores.shares(alone[seed], exam, 1.0, 4, seed)
             greedy = [scores.greedy(adapter, exam) for adapter in four]
             chosen = max(range(len(four)), key=lambda i: scores.greedy(four[i], choice))
             of_seed = {
                 "four, any right": any_right(scores, four, exam, seed),
                 "one four times, any right": fmean(float(share > 0) for share in once),
-                "independent, any right": any_right(
-                    scores, [alone[other] for other in cyclic], exam, seed
-                ),
                 "mean of four": fmean(greedy),
                 "chosen": greedy[chosen],
                 "one": scores.greedy(alone[seed], exam),
@@ -143,8 +166,10 @@ def main() -> None:
                 "specialists": specialist_gain(scores, run, four),
             }
             print(seed, json.dumps(of_seed), flush=True)
+            rights.append(scores.shares(alone[seed], exam, 1.0, 1, 10 * seed))
             for name, value in of_seed.items():
                 values[name].append(value)
+    values["independent, any right"] = of_independent(rights)
     questions = {
         "pass@4 of four students above one student's": (
             "four, any right", "one four times, any right", False,
@@ -157,20 +182,23 @@ def main() -> None:
         "the soup above the mean of its four": ("soup", "mean of four", True),
         "specialists above the others": ("specialists", "", False),
     }  # fmt: skip
+    level = LEVEL / len(questions)
     tests = {
-        question: compare(values[a], values[b] if b else None, paired)
+        question: compare(values[a], values[b] if b else None, paired, level)
         for question, (a, b, paired) in questions.items()
     }
-    for question, corrected in zip(tests, holm([test.p for test in tests.values()]), strict=True):
-        test = tests[question]
-        print(
-            f"{question}: {test.mean:+.3f} [{test.low:+.3f}, {test.high:+.3f}], p={corrected:.3f}"
-        )
+    answers = {question: answer(test) for question, test in tests.items()}
+    for question, test in tests.items():
+        interval = f"{test.mean:+.3f} [{test.low:+.3f}, {test.high:+.3f}]"
+        print(f"{question}: {interval}, {answers[question]}")
     content = {
         "command": " ".join(["python recipes/questions/what_for/what_for.py", *sys.argv[1:]]),
         "seeds": numbers,
         "values": dict(values),
-        "tests": {question: asdict(test) for question, test in tests.items()},
+        "tests": {
+            question: {"answer": answers[question], **asdict(test)}
+            for question, test in tests.items()
+        },
         "margin": MARGIN,
     }
     out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
