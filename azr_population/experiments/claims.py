@@ -12,6 +12,7 @@ import altair as alt
 import pandas as pd
 
 from azr_population.analysis import charts
+from azr_population.analysis.children import ALL, LAST, SPAN, YOUNG, recovery
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.statistics import (
     REDUCERS,
@@ -24,6 +25,7 @@ from azr_population.analysis.svg import to_svg
 from azr_population.experiments.recipes import Arms, Chart
 from azr_population.runs import tidy
 from azr_population.runs.records import ROLES
+from azr_population.runs.run_data import RunData
 
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 """arm -> seed -> the tidy table of a run, without its members."""
@@ -97,6 +99,42 @@ def figure(
     )
     counts = ", ".join(f"{name} {len(of)}" for name, of in lines.items())
     note = f"Lines: means over seeds ({counts}); bands: 95% intervals of the mean."
+    to_svg(drawing, path, *_heading(chart, sentence, note))
+    return frame, sentence
+
+
+def births_figure(
+    chart: Chart, runs: Mapping[str, Mapping[str, RunData]], path: Path
+) -> tuple[pd.DataFrame, str]:
+    """As `figure`, of the children of all arms: a line for each operator."""
+    of_arms = [run for of_arm in runs.values() for run in of_arm.values()]
+    frame = recovery(of_arms, chart.metric, chart.roles[0])
+    if not len(frame):
+        return frame, ""
+    percent = is_percent(chart.metric)
+    said = []
+    for step, when in ((0, "the replaced"), (SPAN, "children at first"), (LAST, "at the end")):
+        for line in frame[(frame["step"] == step) & (frame["operator"] == ALL)].itertuples():
+            test = Estimate(line.value, line.low, line.high, (line.seeds,))
+            text = interval_text(test, percent, signed=True)
+            said.append(f"{when} {text} ({line.births} births, {line.seeds} seeds)")
+    sentence = f"{chart.title}: {', '.join(said)}"
+    born = frame.groupby("operator", sort=False)["births"].max()
+    names = {operator: f"{operator}, n = {n}" for operator, n in born.items()}
+    lines = frame.assign(series=frame["operator"].map(names))
+    lines[["low", "high"]] = lines[["low", "high"]].where(lines["operator"] == ALL)
+    drawing = charts.curves(
+        lines.drop(columns="seeds"),
+        dict(zip(names.values(), charts.CATEGORIES, strict=False)),
+        unit=chart.unit,
+        percent=percent,
+    )
+    note = (
+        f"Means over the {SPAN} steps up to this one after a birth, less the other "
+        f"{chart.roles[0]}s that are older than {YOUNG} steps; step 0: the member that was "
+        "replaced. n: births. Band: 95% over seeds. Children that were replaced are in no later "
+        "point."
+    )
     to_svg(drawing, path, *_heading(chart, sentence, note))
     return frame, sentence
 

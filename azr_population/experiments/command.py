@@ -43,9 +43,6 @@ def run_recipe(options: RecipeOptions) -> int:
     plan = RecipePlan(recipe, arms, options)
     if options.save_results:
         check_saving(plan)
-    if recipe.scripts and not plan.in_azr:
-        _run_scripts(plan)
-        return 0
     if not plan.in_azr:
         check_runs(plan.runs)
     if options.from_results:
@@ -54,7 +51,7 @@ def run_recipe(options: RecipeOptions) -> int:
                 f"no run of {recipe.name} is in {plan.out} or committed; leave out --from-results "
                 f"to play them ({_estimate(plan.seconds_left)} of one core)"
             )
-    elif plan.in_azr and (plan.missing or recipe.scripts or options.dry_run):
+    elif plan.in_azr and (plan.missing or options.dry_run):
         _write_script(plan)
         return 0
     elif not plan.in_azr:
@@ -107,28 +104,6 @@ def _write_script(plan: RecipePlan) -> None:
     say(f"{count}; 7B needs an AZR checkout and GPUs, so run them by: AZR_HOME=... bash {path}")
 
 
-def _run_scripts(plan: RecipePlan) -> None:
-    """The command lines of a recipe with programs of its own; the last one draws."""
-    options, recipe = plan.options, plan.recipe
-    committed = options.from_results and not plan.results.is_dir()
-    results = recipe.folder / "results" if committed else plan.results
-    lines = [line.format(results=shlex.quote(str(results.absolute()))) for line in recipe.scripts]
-    if options.from_results:
-        lines = lines[-1:]
-    if options.dry_run:
-        say("\n".join(f"would run {line}" for line in lines))
-        minutes = "" if options.from_results else f"about {recipe.minutes:.0f} min; "
-        say(f"{minutes}nothing was started")
-        return
-    if not options.from_results:
-        _confirm(recipe.name, 60.0 * recipe.minutes, options)
-    results.mkdir(parents=True, exist_ok=True)
-    for line in lines:
-        script, *typed = shlex.split(line)
-        _call([sys.executable, str(recipe.folder / script), *typed])
-    say(f"results: {results}")
-
-
 def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
     or there is no terminal to ask in and `--yes` is not given."""
@@ -155,10 +130,9 @@ def print_list(options: RecipeOptions) -> None:
         plan = RecipePlan(recipe, arms, replace(options, name=name, out=Path(os.devnull)))
         stored = [plan.committed / run.arm_name / run.path.name for run in plan.runs]
         count = sum((path / "config.yaml").is_file() for path in stored)
-        committed = f"{count} of {len(stored)} runs" if stored else "results"
-        time = _estimate(60.0 * recipe.minutes + plan.seconds_left)
         claim = " ".join(recipe.claim.split()) or recipe.title
-        table.add_row(name, recipe.figure, claim, committed, time)
+        committed = f"{count} of {len(stored)} runs"
+        table.add_row(name, recipe.figure, claim, committed, _estimate(plan.seconds_left))
     console = Console(width=None if sys.stdout.isatty() else 130)
     console.print(table)
     console.print("recipes share runs of the same arm; --from-results draws what is committed")

@@ -210,25 +210,23 @@ def azr_script(plan: RecipePlan) -> str:
     checks its variables, makes a dry run of every arm, and goes on where it was stopped."""
     recipe, command = plan.recipe, shlex.split(plan.protocol.command)
     folder = plan.out.absolute() / "7b"
-    stock = list(plan.seeds) if plan.runs else []
+    stock = list(plan.seeds)
     needs = re.findall(r"\$\{\{[A-Z_]+:\?[^}]*\}\}", recipe.after_7b)
     checks = "".join(f': "{one.format()}"\n' for one in needs)
     # AZR's first checkpoint raises under the veRL that it pins; a checkout has what mends it.
     mended = recipes_folder().resolve().parent / "examples" / "azr_stock"
     path = f"PYTHONPATH={shlex.quote(str(mended))}:${{PYTHONPATH:-}} " if mended.is_dir() else ""
-    arms = Counter({"stock": len(stock)} if stock else {})
+    arms = Counter({"stock": len(stock)})
     arms += Counter(run.arm_name for run in plan.missing)
     costs = [
         f'echo "{arm}: {count} runs, about $(({count} * hours)) hours"\n'
         for arm, count in {**arms, "all": arms.total()}.items()
     ]
-    what = (
-        f"{arms.total()} runs of {plan.protocol.steps} steps on 8 GPUs" if arms else "No AZR runs"
-    )
+    what = f"{arms.total()} runs of {plan.protocol.steps} steps on 8 GPUs"
     lines = [
         _SCRIPT_HEAD.format(
             **{"title": recipe.title, "figure": recipe.figure, "name": recipe.name},
-            **{"what": what, "costs": "".join(costs) if arms else ""},
+            **{"what": what, "costs": "".join(costs)},
             **{"out": shlex.quote(str(plan.out)), "script": command[-1], "checks": checks},
         )
     ]
@@ -253,8 +251,7 @@ def azr_script(plan: RecipePlan) -> str:
         typed = [f"trainer.total_training_steps={run.steps}", *run.overrides]
         typed.append(f"population.run_dir={run.path}")
         played.append(line(f"{run.arm_name}_seed_{run.seed}", run.path, typed))
-    if stock:
-        dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.common, "--cfg", "job"]))
+    dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.common, "--cfg", "job"]))
     lines.append("# A dry run of every arm, before anything is trained.")
     lines += [f"DRY=1 {one}" for one in dry]
     lines.append('[ ${#failed[@]} = 0 ] || { echo "dry runs failed: ${failed[*]}"; exit 1; }')
@@ -263,9 +260,8 @@ def azr_script(plan: RecipePlan) -> str:
     lines.append('[ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}; start again"; exit 1; }')
     if recipe.after_7b:
         folders = shlex.join(str(run.path) for run in plan.missing)
-        own = shlex.quote(str(recipe.folder.resolve()))
         out = shlex.quote(str(plan.out.absolute()))
-        lines.append(recipe.after_7b.format(runs=folders, out=out, folder=own))
+        lines.append(recipe.after_7b.format(runs=folders, out=out))
     return "\n".join(lines) + "\n"
 
 
@@ -328,9 +324,10 @@ def other_values(run: PlannedRun) -> str:
 
 
 def save_runs(plan: RecipePlan) -> None:
-    """Commits settings, versions and metrics of the finished runs: what `--from-results` finds.
+    """Commits settings, versions, metrics and births of the finished runs: what `--from-results`
+    finds.
 
-    Numbers have six digits; members and the machine's paths are left out.
+    Numbers have six digits; weights and the machine's paths are left out.
     """
     for run in plan.runs:
         if not run.finished or run.directory.results_only:
@@ -347,15 +344,19 @@ def save_runs(plan: RecipePlan) -> None:
         write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
         write_atomically(folder / "environment.json", json.dumps(kept, indent=1) + "\n")
         text = "".join(map(_line, lines))
+        births = "".join(json.dumps(birth) + "\n" for birth in run.directory.read("lineage"))
+        write_atomically(folder / "lineage.jsonl", births)
         # Without the time, equal results are equal bytes.
         (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def _line(line: Mapping[str, Any]) -> str:
-    """A line of metrics without its members."""
+    """A line of metrics with those of members that figures draw."""
     rounded = {
         key: float(f"{value:.6g}") if isinstance(value, float) else value
         for key, value in line.items()
-        if (group := key.partition("/")[0]) in ROLES or not role_of(group)
+        if (parts := key.partition("/"))[0] in ROLES
+        or not role_of(parts[0])
+        or parts[2] in ("solve_rate", "reward")
     }
     return json.dumps(rounded, separators=(",", ":")) + "\n"

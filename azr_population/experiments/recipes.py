@@ -105,6 +105,8 @@ class Chart(_Strict):
     """Bars over the first arm's value of the same seed."""
     mark: float | None = None
     """The paper's value, drawn as a line."""
+    births: bool = False
+    """Of children beside the other members of their role, by operator (`analysis/children.py`)."""
     paper: str = ""
     """What the paper has there, in a few words."""
     note: str = ""
@@ -148,10 +150,6 @@ class Recipe(_Strict):
     """After a run, its snapshots of every so many steps play each other."""
     charts: tuple[Chart, ...] = ()
     table: tuple[TableRow, ...] = ()
-    scripts: tuple[str, ...] = ()
-    """Command lines of a recipe with programs of its own; `{results}` is where they write."""
-    minutes: float = 0.0
-    """Of the scripts."""
     after_7b: str = ""
     """The last line of the script at 7B; `{runs}` are the run directories."""
 

@@ -31,7 +31,7 @@ from azr_population.analysis.statistics import (
     interval_text,
 )
 from azr_population.errors import UserError
-from azr_population.experiments.claims import Tables, curve, figure, is_percent
+from azr_population.experiments.claims import Tables, births_figure, curve, figure, is_percent
 from azr_population.experiments.plan import PlannedRun, RecipePlan
 from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
 from azr_population.files import write_atomically, writing
@@ -95,7 +95,10 @@ def draw(plan: RecipePlan) -> Path:
     shown = _joined([*heading[2:], *parts])
     for chart in recipe.charts:
         path = folder / f"{chart.file}.svg"
-        lines, sentence = figure(chart, tables, plan.lengths, plan.arms, path)
+        if chart.births:
+            lines, sentence = births_figure(chart, runs, path)
+        else:
+            lines, sentence = figure(chart, tables, plan.lengths, plan.arms, path)
         if not sentence:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue

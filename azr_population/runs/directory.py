@@ -4,7 +4,8 @@
     evals.jsonl  validations.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
     snapshots/step_<n>/<name>/  report.html
 
-The results that recipes commit have config.yaml, environment.json and metrics.jsonl.gz only.
+The results that recipes commit have config.yaml, environment.json, metrics.jsonl.gz and
+lineage.jsonl only.
 
 `completions.jsonl` is for reading (`method/completion_log.py`). At 32 MB it becomes
 `completions.older.jsonl` and replaces the previous one.

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from hydra import compose, initialize
 from refusals import refuses
+from small_run import SMALL
 
 from azr_population.analysis.statistics import Estimate
 from azr_population.cli import main
@@ -31,6 +33,7 @@ from azr_population.experiments.plan import (
 )
 from azr_population.experiments.recipes import (
     Arms,
+    Chart,
     Recipe,
     TableRow,
     read_arms,
@@ -39,7 +42,7 @@ from azr_population.experiments.recipes import (
     recipes_folder,
     seed_numbers,
 )
-from azr_population.experiments.results import learning_rate, results_of, verdict
+from azr_population.experiments.results import draw, learning_rate, results_of, verdict
 from azr_population.hosts.azr.settings import read_settings
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
@@ -105,9 +108,7 @@ def planned(tmp_path):
 def test_a_recipe_has_its_arms_its_page_and_what_it_is_to_show(name):
     arms = read_arms()
     recipe = read_recipe(name, arms)
-    assert recipe.arms or recipe.scripts
-    assert (recipe.folder / "README.md").is_file()
-    assert all((recipe.folder / script.split()[0]).is_file() for script in recipe.scripts)
+    assert recipe.arms and (recipe.folder / "README.md").is_file()
     in_paper = recipe.folder.parent.name == "paper"
     assert in_paper or (recipe.hypotheses and recipe.decision)
     for arm in map(arms.find, recipe.arms):
@@ -393,13 +394,6 @@ def test_the_script_for_7b_is_careful(tmp_path, capsys):
     assert told[2].startswith("benchmark ") and "--data x" in told[2]
 
 
-def test_figure_6_at_7b_is_a_script_and_starts_nothing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, "_call", lambda words: pytest.fail("something was started"))
-    assert main(["recipe", "fig6_children", "--scale", "7b", "--out", str(tmp_path)]) == 0
-    script = (tmp_path / "fig6_children.sh").read_text()
-    assert "run_7b.sh" in script and script.index(': "${BASE_FOLDER') < script.index("play()")
-
-
 def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
     typed = ["recipe", "fig5_ratings", "--from-results", "--out", str(tmp_path)]
     assert main(typed) == 0
@@ -412,26 +406,37 @@ def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
     assert os.path.getsize(folder / "summary.md") > 500
 
 
+def test_births_are_drawn_of_runs_that_were_played_and_of_committed_ones(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: tmp_path / "r")
+    births = {"metric": "reward", "title": "Reward", "roles": ["student"], "births": True}
+    recipe = RECIPE.model_copy(
+        update={"charts": (Chart.model_validate(births),), "table": (), "hypotheses": ()}
+    )
+    asked = plan(tmp_path, arms="two", seeds="1-1", steps=6)
+    asked.recipe = recipe
+    (run,) = asked.runs
+    born = ["population=2t2s", "evolution.interval=2", "evolution.grace_period=0"]
+    played = ["train", *SMALL, *born, f"run.dir={run.path}", "run.steps=6", "seed=1"]
+    assert main(played) == 0
+    first = draw(asked).read_text()
+    table = pd.read_csv(asked.results / "reward.csv")
+    assert table["operator"][0] == "all operators" and table["births"].max() >= 2
+    save_runs(asked)
+    asked.runs[0] = replace(run, path=asked.committed / "two" / "seed_1")
+    again = draw(asked).read_text()
+    assert again.partition("What a member")[0] == first.partition("What a member")[0]
+    pd.testing.assert_frame_equal(pd.read_csv(asked.results / "reward.csv"), table)
+    assert "n = " in (asked.results / "reward.svg").read_text()
+
+
 def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
     assert main(["recipe", "teacher_or_single", "--from-results", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "(98.0% interval), n=12, p=0.009: **shown**" in shown
     assert main(["recipe", "arms_race", "--from-results", "--out", str(tmp_path)]) == 0
     assert "not decided (planned for 12 seeds, here 4)" in capsys.readouterr().out
-
-
-def test_a_recipe_of_scripts_plays_them_or_draws_what_there_is(capsys, tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(command, "_call", calls.append)
-    typed = ["recipe", "fig6_children", "--out", str(tmp_path)]
-    assert main([*typed, "--dry-run"]) == 0 and not calls
-    assert "retention.py" in capsys.readouterr().err
-    assert main([*typed, "--from-results"]) == 0
-    assert str(recipes_folder()) in calls.pop()[-1]
-    assert main([*typed, "--yes"]) == 0
-    mine = tmp_path / "results" / "fig6_children"
-    assert len(calls) > 1 and all(str(mine) in call for call in calls)
-    assert main([*typed, "--from-results"]) == 0 and str(mine) in calls[-1]
 
 
 def test_a_learning_rate_that_members_drew_is_shown_as_its_range(tmp_path):

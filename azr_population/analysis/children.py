@@ -1,0 +1,60 @@
+"""How children fare beside the other members of their role (paper, Fig 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from azr_population.analysis.statistics import interval
+from azr_population.runs.run_data import RunData
+
+YOUNG = 10
+"""Steps after its birth in which no other child is held against a member. Not the 20 in which the
+paper has children back: of four members with a birth every 5 steps hardly any is older."""
+SPAN, LAST = 5, 20
+"""Steps of a mean, and up to which children are followed."""
+
+ALL = "all operators"
+
+
+def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:
+    """The births of a role: `born`, `child`, `operator`, `step` after the birth, and `gap`.
+
+    The gap is the member's value less the mean of the others of its role that are not `YOUNG`, over
+    the `SPAN` steps up to `step`; at step 0 that of the member which the child replaced. A child's
+    gaps end where it is replaced; where there is nobody to hold it against, it has none.
+    """
+    table = run.table[run.table["metric"] == metric]
+    members = table[(table["role"] == role) & table["member"].notna()]
+    values = members.pivot(index="step", columns="member", values="value")
+    births = [birth for birth in run.read("lineage") if birth.get("child") in values]
+    grown = values.copy()
+    for birth in births:  # a child's results begin a step after its birth
+        grown.loc[birth["step"] + 1 : birth["step"] + YOUNG, birth["child"]] = float("nan")
+    rows = []
+    for birth in births:
+        child, born = birth["child"], birth["step"]
+        gaps = values[child] - grown.drop(columns=child).mean(axis=1)
+        deaths = [b["step"] for b in births if b["child"] == child and b["step"] > born]
+        gaps = gaps.loc[: min(deaths, default=None)]
+        for step in range(0, LAST + 1, SPAN):
+            gap = gaps.loc[born + step - SPAN + 1 : born + step].mean()
+            rows.append((born, child, str(birth.get("operator")), step, gap))
+    frame = pd.DataFrame(rows, columns=["born", "child", "operator", "step", "gap"])
+    return frame.dropna(subset=["gap"])
+
+
+def recovery(runs: Iterable[RunData], metric: str, role: str) -> pd.DataFrame:
+    """The `child_gaps` of seeds by `operator` (`ALL` first) and `step`: `value`, the mean
+    over seeds of each seed's mean, with its interval (`low`, `high`), `births` and `seeds`."""
+    gaps = [child_gaps(run, metric, role).assign(seed=i) for i, run in enumerate(runs)]
+    rows = []
+    if any(map(len, gaps)):
+        every = pd.concat(gaps)
+        both = pd.concat([every.assign(operator=ALL), every.sort_values("operator")])
+        for (operator, step), of in both.groupby(["operator", "step"], sort=False):
+            test = interval(of.groupby("seed")["gap"].mean().tolist())
+            rows.append((operator, step, test.mean, test.low, test.high, len(of), test.n))
+    columns = ["operator", "step", "value", "low", "high", "births", "seeds"]
+    return pd.DataFrame(rows, columns=columns).sort_values("step", kind="stable")
