@@ -39,6 +39,8 @@ print(merge([1, 4, 9], [2, 3, 10]), "done".upper()[::-1], {7: "x"})
 '''
 _TOKENS, _CONTINUED = 192, 32
 """Of the text (more than a block of a server's prefix cache), and of its continuation."""
+_AS_IDS = {"return_tokens_as_token_ids": True, "return_token_ids": True}
+"""How vLLM and SGLang (the second alone) are asked for the ids of what they write."""
 _SECONDS = 120.0
 
 SERVED, SOMETHING_ELSE, MISSING = "served", "something else", "not reachable"
@@ -107,12 +109,14 @@ class _Server:
         asked = {"model": name, "prompt": self._text, "temperature": 1, "seed": 1, "logprobs": 1}
         echoed = self._ask("completions", asked | {"max_tokens": 1, "echo": True})
         values = echoed["choices"][0]["logprobs"]["token_logprobs"][1 : len(self._text)]
-        more = {"max_tokens": _CONTINUED, "return_tokens_as_token_ids": True}
-        written = self._ask("completions", asked | more)["choices"][0]["logprobs"]
-        ids = [str(token).partition("token_id:")[2] for token in written["tokens"]]
-        if not all(id.isdecimal() for id in ids):
+        written = self._ask("completions", asked | {"max_tokens": _CONTINUED} | _AS_IDS)
+        choice = written["choices"][0]
+        spelt = (str(token).partition("token_id:")[2] for token in choice["logprobs"]["tokens"])
+        ids = choice.get("token_ids") or [int(id) for id in spelt if id.isdecimal()]
+        told = choice["logprobs"]["token_logprobs"]
+        if len(ids) != len(told):
             return self._text, torch.tensor(values)
-        return [*self._text, *map(int, ids)], torch.tensor(values + written["token_logprobs"])
+        return [*self._text, *ids], torch.tensor(values + told)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()

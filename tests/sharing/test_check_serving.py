@@ -13,7 +13,7 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.engines.base_model import load_base, token_scores
-from azr_population.sharing.check_serving import check_serving, exit_code
+from azr_population.sharing.check_serving import _Server, check_serving, exit_code
 from azr_population.weights.adapter import Factors, LoraSpec
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
@@ -32,13 +32,13 @@ class Server:
         self.folders = {name: folder / name for name in NAMES}
         for name, adapter in self.adapters.items():
             save_adapter(adapter, folder / name, "base")
-        self.served, self.noise = {}, 0.0
+        self.served, self.noise, self.sglang = {}, 0.0, False
         handler = type("Handler", (Handler,), {"server_side": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
     def scores(self, name, ids):
-        if (adapter := self.served[name]) is None:
+        if (adapter := self.served.get(name)) is None:
             return token_scores(self.model, ids)
         self.bank.write(0, adapter)
         with self.bank.adapters_active(torch.tensor([0])):
@@ -64,16 +64,20 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         side, ids = self.server_side, asked["prompt"]
-        if asked["model"] not in side.served:
+        if asked["model"] not in side.served and not side.sglang:
             return self.answer(404, {"error": "no such model"})
         tokens = ids if asked.get("echo") else [*ids, *range(70, 70 + asked["max_tokens"])]
         values = side.scores(asked["model"], tokens)
         noise = torch.randn(len(values), generator=torch.Generator().manual_seed(0))
         values = values + side.noise * noise
         shown = [None, *values.tolist()][0 if asked.get("echo") else len(ids) :]
-        names = [f"token_id:{id}" for id in tokens[len(tokens) - len(shown) :]]
-        logprobs = {"token_logprobs": shown, "tokens": names}
-        self.answer(200, {"choices": [{"logprobs": logprobs}]})
+        written = tokens[len(tokens) - len(shown) :]
+        logprobs = {"token_logprobs": shown, "tokens": [f"token_id:{id}" for id in written]}
+        choice = {"index": 0, "text": "", "logprobs": logprobs}
+        if side.sglang:  # shows texts, has ids apart, and does not know the model's name
+            logprobs |= {"tokens": ["x"] * len(shown), "text_offset": [-1] * len(shown)}
+            choice["token_ids"] = written if asked.get("return_token_ids") else None
+        self.answer(200, {"choices": [choice]})
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def running(tmp_path_factory):
 @pytest.fixture
 def server(running):
     running.served = {name: running.adapters[name] for name in ("a", "b")}
-    running.noise = 0.0
+    running.noise, running.sglang = 0.0, False
     return running
 
 
@@ -126,6 +130,16 @@ def test_an_honest_server_is_not_suspected(server, assert_served):
     server.served["b"] = None
     with pytest.raises(AssertionError, match="b: the base"):
         assert_served(server.url, nano_base_path(), folders)
+
+
+def test_sglang_is_asked_by_base_and_adapter(server):
+    """Its `model` is `BASE:ADAPTER`; by the adapter's name alone it answers as the base."""
+    server.sglang, server.served = True, {"nano:a": server.adapters["a"]}
+    asked = {name: server.folders["a"] for name in ("nano:a", "a")}
+    served, alone = check_serving(server.url, nano_base_path(), asked, dtype="float32")
+    assert (served.verdict, alone.verdict) == ("served", "the base")
+    ids, told = _Server(server.url, None, [1, 2, 3]).scores("nano:a")
+    assert ids == [1, 2, 3, *range(70, 102)] and len(told) == len(ids) - 1
 
 
 def test_an_adapter_that_changes_nothing_is_served_and_said_to_be_weak(server, tmp_path):
