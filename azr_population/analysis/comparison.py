@@ -76,7 +76,8 @@ class ComparedMetric:
         return f"{self.metric.title}, step {self.step}" if self.step else self.metric.title
 
     def value(self, arm: int) -> Estimate:
-        return interval(self.measured[arm].samples)
+        bounds = self.metric.bounds(self.metric.reduce)
+        return interval(self.measured[arm].samples).within(*bounds)
 
     @cached_property
     def tests(self) -> dict[tuple[int, int], Estimate]:

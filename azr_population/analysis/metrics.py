@@ -71,6 +71,12 @@ def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
     return [metric for name, metric in own.items() if name not in shared]
 
 
+def declared(name: str) -> Metric | None:
+    """The metric of this name; a part of the held-out tasks (`eval/greedy/deep`) is as the whole."""
+    whole = "eval/greedy" if name.startswith("eval/greedy/") else name
+    return all_metrics().get(whole)
+
+
 @cache
 def all_metrics() -> dict[str, Metric]:
     """All metrics by name, with those of the domains that ship."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -103,6 +103,10 @@ class Estimate:
     @property
     def n(self) -> int:
         return min(self.counts)
+
+    def within(self, least: float, most: float) -> Estimate:
+        """With an interval that ends where no value can lie."""
+        return replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def to_json(self) -> dict[str, Any]:
         """Mean, bounds and counts; null where there is none."""

@@ -39,6 +39,13 @@ class Metric:
         """No value lies above it."""
         return 1.0 if self.percent else math.inf
 
+    def bounds(self, reduce: str) -> tuple[float, float]:
+        """Between which a mean of what `reduce` makes of its curves lies, as does its interval."""
+        if reduce == "autocorrelation":
+            return -1.0, 1.0
+        width = self.most - self.least
+        return (-width, width) if reduce in ("change", "delta") else (self.least, self.most)
+
     @property
     def is_eval(self) -> bool:
         """Measured at evals: rarely, and precisely."""

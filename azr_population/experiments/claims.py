@@ -13,7 +13,7 @@ import pandas as pd
 
 from azr_population.analysis import charts
 from azr_population.analysis.children import ALL, LAST, SPAN, YOUNG, recovery
-from azr_population.analysis.metrics import all_metrics
+from azr_population.analysis.metrics import all_metrics, declared
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -59,8 +59,14 @@ def _up_to(
 
 def is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
-    declared = all_metrics().get(metric)
-    return declared.percent if declared else metric.startswith("eval/greedy/")
+    found = declared(metric)
+    return found is not None and found.percent
+
+
+def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
+    """The mean of an arm's seeds; its interval ends where no value of the metric can lie."""
+    found = declared(metric)
+    return interval(values).within(*found.bounds(reduce)) if found else interval(values)
 
 
 def figure(
@@ -84,7 +90,8 @@ def figure(
     for name, of_name in lines.items():
         steps = lengths[arm_of[name]]
         values = {seed: REDUCERS[chart.reduce](points, steps) for seed, points in of_name.items()}
-        estimates[name] = interval({s: v for s, v in values.items() if not math.isnan(v)})
+        measured = {s: v for s, v in values.items() if not math.isnan(v)}
+        estimates[name] = level_of(chart.metric, chart.reduce, measured)
     sentence = _sentence(chart, estimates, percent)
     frame = pd.concat([band(of).assign(series=name) for name, of in lines.items()])
     if percent:  # a bound beyond what is possible says nothing
@@ -214,10 +221,10 @@ def _ratios(
     for arm, of_arm in values.items():
         title = arms.find(arm).title
         test = interval({s: v / first[s] for s, v in of_arm.items() if first.get(s)})
-        level = interval_text(Estimate(interval(of_arm).mean, math.nan, math.nan, (1,)))
+        mean = interval_text(Estimate(interval(of_arm).mean, math.nan, math.nan, (1,)))
         rows.append(
             {"series": f"{title}, n = {test.n}", "value": test.mean, "low": test.low}
-            | {"high": test.high, "text": f"{level} {chart.unit}"}
+            | {"high": test.high, "text": f"{mean} {chart.unit}"}
         )
         if of_arm is not first:
             said.append(f"{title} has {interval_text(test)} times")

@@ -31,7 +31,14 @@ from azr_population.analysis.statistics import (
     interval_text,
 )
 from azr_population.errors import UserError
-from azr_population.experiments.claims import Tables, births_figure, curve, figure, is_percent
+from azr_population.experiments.claims import (
+    Tables,
+    births_figure,
+    curve,
+    figure,
+    is_percent,
+    level_of,
+)
 from azr_population.experiments.plan import PlannedRun, RecipePlan
 from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
 from azr_population.files import write_atomically, writing
@@ -220,9 +227,10 @@ def _table(
     for label, row in recipe.rows.items():
         for arm, values in samples[label].items():
             test, (p, differs) = tests[label, arm], decided[label, arm]
+            estimate = interval(values) if row.ratio else level_of(row.metric, row.reduce, values)
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
-                | {"arm": arm, "n": len(values), **_bounds("", interval(values))}
+                | {"arm": arm, "n": len(values), **_bounds("", estimate)}
                 | {**_bounds(against, test), "p": test.p, "p_corrected": p}
                 | {"values": " ".join(f"{value:.6g}" for value in values.values())}
                 | {"paper": row.paper, "differs": differs}

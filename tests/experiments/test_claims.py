@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from azr_population.analysis import charts
-from azr_population.experiments.claims import figure
+from azr_population.analysis.statistics import interval
+from azr_population.experiments.claims import figure, level_of
 from azr_population.experiments.recipes import Chart, read_arms
 from azr_population.runs.tidy import tidy
 
@@ -46,6 +47,32 @@ def test_levels_are_said_where_the_end_counts(tmp_path):
     chart = {"metric": "eval/greedy", "title": "Held-out tasks", "reduce": "last"}
     _, sentence, _ = drawn(tmp_path, chart, tables)
     assert sentence == "Held-out tasks at the end: 41.0% [38.5, 43.5] with the single agent"
+
+
+@pytest.mark.parametrize(
+    ("metric", "reduce", "bounds"),
+    [
+        ("eval/greedy", "last", (0.0, 1.0)),
+        ("eval/greedy/deep", "last", (0.0, 1.0)),
+        ("eval/greedy", "delta", (-1.0, 1.0)),
+        ("solve_rate", "autocorrelation", (-1.0, 1.0)),
+        ("coverage", "last", (0.0, None)),
+        ("lines", "change", (None, None)),
+        ("answer_reward", "last", (None, None)),
+    ],
+)
+def test_an_interval_ends_where_no_value_can_lie(metric, reduce, bounds):
+    values = {"seed_1": 0.02, "seed_2": 0.98, "seed_3": 0.9}
+    whole = interval(values)
+    assert whole.low < -0.5 and whole.high > 1.5
+    low, high = (
+        a if b is None else b for a, b in zip((whole.low, whole.high), bounds, strict=True)
+    )
+    cut = level_of(metric, reduce, values)
+    assert (cut.low, cut.high) == (max(low, whole.low), high)
+    assert (cut.mean, cut.p) == (whole.mean, whole.p)
+    one = level_of(metric, reduce, {"seed_1": 0.5})
+    assert one.low != one.low and one.high != one.high
 
 
 def test_an_arm_has_one_colour_in_all_figures(tmp_path):
