@@ -14,6 +14,7 @@ import needs
 import printed
 import pytest
 
+from azr_population.analysis.comparison import compare_arms
 from azr_population.runs import RunDirectory
 from azr_population.runs.azr_log import KEYS, flat_lines, read_azr_log
 from azr_population.runs.checkpoint import members_digest
@@ -145,6 +146,27 @@ def test_what_is_ones_own_plays_inside_azr(folder):
     assert "my_operator.shrink" in {birth["operator"] for birth in births}
     kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
     assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
+    measured = metric_of_ones_own(run)
+    assert "Programs with a loop" in (run / "report.html").read_text()
+    compared = compare_arms([f"mine={run}", f"other={printed.ROOT / 'examples/runs/1t1s'}"])
+    (row,) = (row for row in compared.rows if row.metric.name == "loops")
+    mine, other = row.measured
+    assert list(mine.samples.values()) == [pytest.approx(measured[-1] - measured[0])]
+    assert other.missing == "no record of programs with a loop"
+
+
+def metric_of_ones_own(run):
+    """`loops` of each step, which is counted here again."""
+    rows = {name: [json.loads(line) for line in (run / f"{name}.jsonl").read_text().splitlines()]
+            for name in ("metrics", "tasks")}  # fmt: skip
+    measured = []
+    for step in rows["metrics"]:
+        programs = [task["program"] for task in rows["tasks"] if task["step"] == step["step"]]
+        loops = sum("for " in program or "while " in program for program in programs)
+        assert programs and step["loops"] == pytest.approx(loops / len(programs))
+        measured.append(step["loops"])
+    assert len(measured) == 3 and max(measured) > 0
+    return measured
 
 
 def test_vllm_samples_a_step(tmp_path):
