@@ -71,8 +71,8 @@ def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
     return [metric for name, metric in own.items() if name not in shared]
 
 
-def declared(name: str) -> Metric | None:
-    """The metric of this name; a part of the held-out tasks (`eval/greedy/deep`) is as the whole."""
+def metric_named(name: str) -> Metric | None:
+    """The metric of this name; a part of the held-out tasks (`eval/greedy/deep`) is like all."""
     whole = "eval/greedy" if name.startswith("eval/greedy/") else name
     return all_metrics().get(whole)
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from azr_population.analysis import charts
 from azr_population.analysis.children import ALL, LAST, SPAN, YOUNG, recovery
-from azr_population.analysis.metrics import all_metrics, declared
+from azr_population.analysis.metrics import all_metrics, metric_named
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -59,13 +59,13 @@ def _up_to(
 
 def is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
-    found = declared(metric)
+    found = metric_named(metric)
     return found is not None and found.percent
 
 
 def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
     """The mean of an arm's seeds; its interval ends where no value of the metric can lie."""
-    found = declared(metric)
+    found = metric_named(metric)
     return interval(values).within(*found.bounds(reduce)) if found else interval(values)
 
 

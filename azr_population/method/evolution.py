@@ -92,7 +92,7 @@ class Evolution:
         """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
         if not self.should_evolve(step):
             return []
-        plans, score = [], replacement.FITNESS.find(self.config.fitness)
+        replacements, score = [], replacement.FITNESS.find(self.config.fitness)
         for role, members in roster.sub_populations.items():
             if len(members) < 2:
                 continue
@@ -101,9 +101,10 @@ class Evolution:
             }
             self.score_children(step, fitness)
             generator = self._streams.numpy(f"select {role}", step)
-            plans += replacement.plan(self.config, members, list(fitness.values()), generator, step)
+            found = list(fitness.values())
+            replacements += replacement.choose(self.config, members, found, generator, step)
         self.rewards = {}
-        births = [self._replace(step, plan, make) for plan in plans]
+        births = [self._replace(step, each, make) for each in replacements]
         moved = roster.recenter_ratings() if births else 0.0
         return [birth | {"mu": birth["mu"] + moved} for birth in births]
 
@@ -192,14 +193,14 @@ class Evolution:
                     f"{member.name} has {name}={value:g}, outside of {low:g} to {high:g}"
                 )
 
-    def _replace(self, step: int, planned: Replacement, make: MakeChild) -> dict[str, Any]:
+    def _replace(self, step: int, chosen: Replacement, make: MakeChild) -> dict[str, Any]:
         """Turns the victim into the child that `make` puts in its slot; returns its line of
         `lineage.jsonl`. The child inherits only from parents that the operator used."""
-        child = planned.victim
+        child = chosen.victim
         seed = self._streams.integer(f"breed {child.name}", step)
-        first = planned.parents[0]
-        breeding = make(planned, self.config, seed)
-        parents = planned.parents[: get_operator(breeding.operator).parents]
+        first = chosen.parents[0]
+        breeding = make(chosen, self.config, seed)
+        parents = chosen.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
         child.rating = replacement.inherited_rating(ratings)
         child.generation += 1
@@ -208,7 +209,7 @@ class Evolution:
             name: self._inherited(child, name, first.hyperparameters[name], step)
             for name in child.hyperparameters
         }
-        self.record_birth(step, breeding.operator, child.name, first.name, planned.victim_fitness)
+        self.record_birth(step, breeding.operator, child.name, first.name, chosen.victim_fitness)
         evolved = {"hyperparameters": dict(child.hyperparameters)} if child.hyperparameters else {}
         return {
             "step": step,
@@ -220,8 +221,8 @@ class Evolution:
             **evolved,
             "seed": seed,
             "fitness": {
-                "victim": planned.victim_fitness,
-                "parents": list(planned.parent_fitness[: len(parents)]),
+                "victim": chosen.victim_fitness,
+                "parents": list(chosen.parent_fitness[: len(parents)]),
             },
             "mu": child.rating.mu,
             "sigma": child.rating.sigma,

@@ -72,7 +72,7 @@ def truncation(fitness: Fitness, count: int, generator: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class Replacement:
-    """One planned replacement. Nothing has been changed yet.
+    """One replacement. Nothing has been changed yet.
 
     `parents` are two distinct survivors (one if only one survives), the fitter first. An operator
     of one parent takes the first. The fitness values are those that decided.
@@ -91,14 +91,14 @@ def number_replaced(config: EvolutionConfig, size: int) -> int:
     return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
 
-def plan(
+def choose(
     config: EvolutionConfig,
     members: Sequence[Member],
     values: Sequence[float],
     generator: np.random.Generator,
     step: int = 0,
 ) -> list[Replacement]:
-    """Plans the replacements of one sub-population; a pure function of its arguments.
+    """Chooses the replacements of one sub-population; a pure function of its arguments.
 
     Args:
         members: all members of one role.
@@ -123,11 +123,11 @@ def plan(
     victims = [i for i in worst_first if i not in protected]
     victims = victims[: number_replaced(config, len(members))]
     survivors = [i for i in range(len(members)) if i not in victims]
-    plans = []
+    replacements = []
     for victim in victims:
         chosen = truncation(fitness[survivors], min(2, len(survivors)), generator)
         parents = [survivors[i] for i in chosen]
-        plans.append(
+        replacements.append(
             Replacement(
                 victim=members[victim],
                 parents=tuple(members[i] for i in parents),
@@ -135,7 +135,7 @@ def plan(
                 parent_fitness=tuple(float(fitness[i]) for i in parents),
             )
         )
-    return plans
+    return replacements
 
 
 def inherited_rating(parents: Sequence[Rating]) -> Rating:

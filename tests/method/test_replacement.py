@@ -12,8 +12,8 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Member, Rating, Role, Roster
 from azr_population.method.replacement import (
     FITNESS,
+    choose,
     inherited_rating,
-    plan,
     ranked,
     truncation,
 )
@@ -51,7 +51,7 @@ def training(**options):
 
 def replacements(pbt, members, generator, step=0):
     fitness = [FITNESS.find(pbt.fitness)(member, ()) for member in members]
-    return plan(pbt, members, fitness, generator, step)
+    return choose(pbt, members, fitness, generator, step)
 
 
 def students(*mus):
@@ -64,12 +64,12 @@ def students(*mus):
 def test_the_worst_makes_room_for_a_child_of_the_two_best():
     members = students(20, 30, 25, 28)
     before = copy.deepcopy(members)
-    (planned,) = replacements(training(), members, np.random.default_rng(0))
-    assert planned.victim.name == "student_0"
+    (chosen,) = replacements(training(), members, np.random.default_rng(0))
+    assert chosen.victim.name == "student_0"
     # Truncation keeps the better half of the three survivors, rounded up; the fitter comes first.
-    assert [parent.name for parent in planned.parents] == ["student_1", "student_3"]
-    assert planned.victim_fitness == 17.0
-    assert planned.parent_fitness == (27.0, 25.0)
+    assert [parent.name for parent in chosen.parents] == ["student_1", "student_3"]
+    assert chosen.victim_fitness == 17.0
+    assert chosen.parent_fitness == (27.0, 25.0)
     assert members == before
 
 
@@ -79,8 +79,8 @@ def test_the_worst_makes_room_for_a_child_of_the_two_best():
 )
 def test_how_many_are_replaced(size, fraction, expected):
     pbt = training(replace_fraction=fraction)
-    planned = replacements(pbt, students(*range(size)), np.random.default_rng(0))
-    assert len(planned) == expected
+    chosen = replacements(pbt, students(*range(size)), np.random.default_rng(0))
+    assert len(chosen) == expected
 
 
 @settings(max_examples=80, deadline=None)
@@ -93,10 +93,10 @@ def test_how_many_are_replaced(size, fraction, expected):
 def test_parents_and_elites_always_survive(mus, fraction, elites, seed):
     pbt = training(replace_fraction=fraction, elites=elites)
     members = students(*mus)
-    planned = replacements(pbt, members, np.random.default_rng(seed))
-    victims = [row.victim.name for row in planned]
+    chosen = replacements(pbt, members, np.random.default_rng(seed))
+    victims = [row.victim.name for row in chosen]
     assert len(set(victims)) == len(victims) <= max(0, len(members) - elites)
-    for row in planned:
+    for row in chosen:
         assert 1 <= len({parent.name for parent in row.parents}) == len(row.parents) <= 2
         assert not {parent.name for parent in row.parents} & set(victims)
     fitness = [member.rating.conservative for member in members]
@@ -105,7 +105,7 @@ def test_parents_and_elites_always_survive(mus, fraction, elites, seed):
         assert members[fitness.index(max(finite))].name not in victims
     again = replacements(pbt, members, np.random.default_rng(seed))
     assert [(r.victim.name, [p.name for p in r.parents]) for r in again] == [
-        (r.victim.name, [p.name for p in r.parents]) for r in planned
+        (r.victim.name, [p.name for p in r.parents]) for r in chosen
     ]
 
 
@@ -121,12 +121,12 @@ def test_a_child_is_not_replaced_before_it_is_ready():
     members[3].generation, members[3].born = 1, 10
     pbt = training(grace_period=20)
     for step, victim in ((15, 2), (29, 2), (30, 3)):
-        (planned,) = replacements(pbt, members, np.random.default_rng(0), step)
-        assert planned.victim is members[victim]
+        (chosen,) = replacements(pbt, members, np.random.default_rng(0), step)
+        assert chosen.victim is members[victim]
     # Nobody goes when all but the elite are too young; founders of the same age are not spared.
     for member in members:
         member.generation, member.born = 1, 10
     assert replacements(pbt, members, np.random.default_rng(0), 20) == []
     members[1].generation = 0
-    (planned,) = replacements(pbt, members, np.random.default_rng(0), 20)
-    assert planned.victim is members[1]
+    (chosen,) = replacements(pbt, members, np.random.default_rng(0), 20)
+    assert chosen.victim is members[1]
