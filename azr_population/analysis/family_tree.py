@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import embed, figure, shown
+from azr_population.analysis.html import embed, figure
 from azr_population.runs.records import Record, number
 
 MAX_INDIVIDUALS = 260
@@ -29,8 +29,7 @@ def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
             "child": child["child"],
             "generation": child.get("generation") or 0,
             "parents": [str(name) for name in child.get("parents") or ()],
-            # Charts name it in their scales and expressions, too.
-            "operator": shown(child.get("operator") or "?"),
+            "operator": str(child.get("operator") or "?"),
             "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
             "victim": number((child.get("fitness") or {}).get("victim")),
         }

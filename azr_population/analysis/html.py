@@ -25,7 +25,7 @@ from pygments.token import Comment, Keyword, Number, Operator, String
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.files import write_atomically
-from azr_population.printable import printable, shareable
+from azr_population.printable import printable, redact, shareable
 from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
@@ -66,7 +66,7 @@ def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> M
     """
     if chart is None:
         return Markup()
-    spec = {**specification(chart), "description": title}  # Vega makes it the aria-label
+    spec = {**specification(chart), "description": shown(title)}  # Vega makes it the aria-label
     height = spec.get("height")
     return render(
         "figure.html.j2",
@@ -79,20 +79,40 @@ def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> M
 
 
 def packed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification with its data by columns, five digits a number, repeated texts once: a
-    column is a list of numbers, or `{"levels", "codes"}`. `page.js` unpacks it."""
+    """The specification as it may be published, its data by columns, five digits a number, repeated
+    texts once: a column is a list of numbers, or `{"levels", "codes"}`. `page.js` unpacks it."""
+    published: dict[str, str] = {}
     datasets = {
-        name: {key: _column([row.get(key) for row in rows]) for key in rows[0]} if rows else {}
+        name: {key: _column([row.get(key) for row in rows], published) for key in rows[0]}
+        if rows
+        else {}
         for name, rows in (spec.get("datasets") or {}).items()
     }
-    return {**spec, "datasets": datasets}
+    changed = {text: instead for text, instead in published.items() if text != instead}
+    rest = {key: value for key, value in spec.items() if key != "datasets"}
+    return {**_published(rest, changed), "datasets": datasets}
 
 
-def _column(values: list[Any]) -> Any:
+def _published(value: Any, changed: Mapping[str, str]) -> Any:
+    """Titles, scales, expressions: texts of the data as they stand there, and no secrets. Names of
+    this user and machine may be words of Vega's, and stay."""
+    if isinstance(value, Mapping):
+        return {key: _published(item, changed) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_published(item, changed) for item in value]
+    if not isinstance(value, str):
+        return value
+    for text, instead in changed.items():
+        value = value.replace(text, instead)
+    return redact(value)
+
+
+def _column(values: list[Any], published: dict[str, str]) -> Any:
     if all(value is None or type(value) in (int, float) for value in values):
         return [_rounded(value) for value in values]
     place = {value: i for i, value in enumerate(dict.fromkeys(values))}
-    levels = [shown(value) if isinstance(value, str) else value for value in place]
+    published |= {value: shown(value) for value in place if isinstance(value, str)}
+    levels = [published[value] if isinstance(value, str) else value for value in place]
     return {"levels": levels, "codes": [place[value] for value in values]}
 
 

@@ -186,6 +186,22 @@ def solved_shares(
     return [mean(attempt.solved for attempt in replay.attempts) for replay in replays]
 
 
+def known_shares(
+    context: StepContext,
+    tasks: Sequence[Task],
+    slot: int,
+    temperature: float,
+    samples: int,
+    seed: int,
+) -> list[float]:
+    """As `solved_shares`. Raises ValueError: a task could not be judged."""
+    shares = solved_shares(context, tasks, slot, temperature, samples, seed)
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        raise ValueError(f"{len(shares) - len(known)} tasks could not be judged")
+    return known
+
+
 def pass_at(k: int, n: int, right: int) -> float:
     """Unbiased pass@k from n samples of which `right` are right (Chen et al. 2021, arXiv
     2107.03374)."""

@@ -4,37 +4,29 @@ import gzip
 import json
 import math
 import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from hydra import compose, initialize
+from recipe_plans import ARMS, RECIPE, plan, played
 from refusals import refuses
 from small_run import SMALL
 
 from azr_population.analysis.statistics import Estimate
 from azr_population.cli import main
-from azr_population.cli.measure_commands import recipe as recipe_command
 from azr_population.config.inside_azr import register_arms
-from azr_population.config.load import load_config, to_yaml
+from azr_population.config.load import load_config
 from azr_population.config.schema import HyperparameterConfig
 from azr_population.errors import UserError
-from azr_population.experiments import command
 from azr_population.experiments.plan import (
-    RecipeOptions,
-    RecipePlan,
     check_runs,
     check_saving,
     other_values,
     save_runs,
 )
 from azr_population.experiments.recipes import (
-    Arms,
     Chart,
-    Recipe,
     TableRow,
     read_arms,
     read_recipe,
@@ -48,28 +40,6 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
 from azr_population.runs.tidy import tidy
 
-ARMS = Arms.model_validate(
-    {
-        "protocols": {"short": {"steps": 4, "seeds": 2, "common": ["eval.samples=2"]}},
-        "arms": {
-            "one": {"title": "one", "population": "single", "seconds": 1},
-            "two": {"title": "two", "population": "1t1s", "seconds": 2},
-        },
-    }
-)
-TABLE = [
-    {"label": "eval at the end", "metric": "eval/greedy", "reduce": "last"},
-    {"label": "lines (change)", "metric": "lines", "reduce": "change"},
-]
-RECIPE = Recipe.model_validate(
-    {
-        **{"name": "mine", "title": "Mine", "figure": "ours", "arms": ["one", "two"]},
-        "table": TABLE,
-        "charts": [{"metric": "eval/greedy", "title": "Eval"}],
-        "hypotheses": [{"claim": "More.", "row": "eval at the end", "arm": "two", "than": "one"}],
-    }
-)
-
 
 def table(*evals, steps=4):
     """A run's tidy table with these eval scores at its last steps."""
@@ -81,27 +51,6 @@ def table(*evals, steps=4):
     for step, score in enumerate(evals, first):
         lines[step - 1]["eval/greedy"] = score
     return tidy(lines, "run", "arm", 1)
-
-
-def played(run, steps=4):
-    """Writes the run as if it had been played."""
-    run.directory.create(to_yaml(run.config), {"base": "abc", "commit": "1234567890"})
-    lines = [
-        {"step": step, "agent/lines": 3.0, "agent_0/lines": 3.0, "time/step": 1.0}
-        for step in range(1, steps + 1)
-    ]
-    run.directory.append("metrics", lines)
-
-
-def plan(out, **options):
-    asked = recipe_command.make_context("recipe", ["mine"]).params | {"out": out} | options
-    del asked["show_list"]
-    return RecipePlan(RECIPE, ARMS, RecipeOptions(**asked))
-
-
-@pytest.fixture
-def planned(tmp_path):
-    return plan(tmp_path).runs
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -279,119 +228,6 @@ def test_a_ratio_is_taken_within_a_seed():
     tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
     frame, _ = results_of(recipe, tables, {"one": 4, "two": 4}, 2)
     assert frame.set_index("arm")["values"]["two"] == "3"
-
-
-@pytest.fixture
-def children(monkeypatch):
-    """Makes the children run this Python text, with the run's name as its argument."""
-
-    def use(text):
-        typed = lambda run: [sys.executable, "-c", text, run.name]  # noqa: E731
-        monkeypatch.setattr(command, "run_command", typed)
-
-    return use
-
-
-def test_runs_are_played_in_their_order_and_their_output_is_logged(planned, children, capsys):
-    children("import sys; print('played', sys.argv[1])")
-    assert command.play(planned, 1) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[")]
-    assert [line.split(":")[0] for line in lines] == [
-        f"[{n}/4] {run.name}" for n, run in enumerate(planned, 1)
-    ]
-    assert planned[0].path.with_name("seed_1.log").read_text() == "played one seed 1\n"
-
-
-def test_a_failing_run_is_named_and_no_other_is_started(planned, children, capsys):
-    children("import sys; print('disk is full'); sys.exit('one' in sys.argv[1])")
-    with refuses("disk is full"):
-        command.play(planned, 1)
-    assert "two seed 1" not in capsys.readouterr().err
-
-
-def test_a_stop_reaches_the_children_and_nothing_new_is_started(planned, children, capsys):
-    children(
-        "import os, signal, sys\n"
-        "signal.signal(signal.SIGINT, lambda *_: sys.exit(130))\n"
-        "os.kill(os.getppid(), signal.SIGTERM)\n"
-        "signal.pause()"
-    )
-    before = signal.getsignal(signal.SIGTERM)
-    assert command.play(planned, 1) == 128 + signal.SIGTERM
-    assert "two seed 1" not in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
-    run = planned[0]
-    typed = command.run_command(run)
-    assert typed[3] == "train" and typed[-1] == "run.steps=4"
-    assert load_config(typed[4:-2]) == run.config
-    played(run, 1)
-    assert command.run_command(run)[3:] == ["resume", str(run.path), "run.steps=4"]
-
-
-@pytest.mark.parametrize(
-    "typed",
-    [
-        ["fig"],
-        ["fig3_dynamics", "--arms", "3t3s"],
-        ["teacher_or_single", "--scale", "7b"],
-        ["evolving_rates", "--from-results", "--arms", "4t4s"],
-        ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
-        ["teacher_or_single", "--steps", "101", "--from-results"],
-    ],
-)
-def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
-    assert main(["recipe", *typed, "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
-
-
-AZR = """#!/usr/bin/env bash
-# Stands in for AZR's script: notes what it is told, and fails for one arm at first.
-case "$*" in *dry_run*|*--cfg*) kind=dry;; *) kind=run;; esac
-[[ "$*" =~ experiment_name=([a-z0-9_]+) ]]
-echo "$kind ${BASH_REMATCH[1]}" >>"$AZR_HOME/told"
-[ "$kind ${BASH_REMATCH[1]}" != "run 1t1s_seed_2" ] || [ -e "$AZR_HOME/mended" ]
-"""
-
-
-def test_the_script_for_7b_is_careful(tmp_path, capsys):
-    typed = ["recipe", "table1_benchmarks", "--scale", "7b", "--seeds", "2", "--out"]
-    assert main([*typed, str(tmp_path / "out")]) == 0
-    script = tmp_path / "out" / "table1_benchmarks.sh"
-    assert capsys.readouterr().out == script.read_text()
-    home, tools = tmp_path / "azr", tmp_path / "bin"
-    (home / "scripts/selfplay").mkdir(parents=True)
-    (home / "scripts/selfplay/coder7b.sh").write_text(AZR)
-    tools.mkdir()
-    (tools / "azr-population").write_text('#!/bin/sh\necho "$@" >>"$AZR_HOME/told"\n')
-    (tools / "azr-population").chmod(0o755)
-    given = {"PATH": f"{tools}:{os.environ['PATH']}", "AZR_HOME": str(home)}
-
-    def play(**more):
-        command = ["bash", str(script)]
-        done = subprocess.run(command, env={**given, **more}, capture_output=True, text=True)
-        told = home / "told"
-        lines = told.read_text().splitlines() if told.is_file() else []
-        told.unlink(missing_ok=True)
-        return done.returncode, done.stdout + done.stderr, lines
-
-    code, said, told = play()
-    assert code and "BENCHMARK_DATA" in said and not told, "before anything is played"
-    data = {"BENCHMARK_DATA": "x"}
-    dry = [f"dry {arm}" for arm in ("stock", "single", "1t1s", "4t4s")]
-    assert play(**data, DRY_ONLY="1")[::2] == (0, dry)
-    runs = [f"run {arm}_seed_{n}" for n in (1, 2) for arm in ("single", "1t1s", "4t4s")]
-    runs = ["run stock_seed_1", "run stock_seed_2", *runs]
-    code, said, told = play(**data)
-    assert code and told == dry + runs, "one arm's failure does not end the others"
-    assert "failed: 1t1s_seed_2" in said and "all: 8 runs, about 96 hours" in said
-    assert "4t4s: 2 runs, about 24 hours" in said
-    (home / "mended").touch()
-    code, _, told = play(**data)
-    assert code == 0 and told[:2] == ["dry stock", "run 1t1s_seed_2"], "what is done stays done"
-    assert told[2].startswith("benchmark ") and "--data x" in told[2]
 
 
 def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):

@@ -30,7 +30,7 @@ from azr_population.engines.engine import Hyperparameters, Sampling
 from azr_population.eval.right_answers import right_answers
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
-from azr_population.method.held_out_eval import solved_shares
+from azr_population.method.held_out_eval import known_shares
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.referee import Referee
@@ -45,17 +45,6 @@ def shares(keys: Sequence[Hashable], values: Sequence[float]) -> dict[Any, tuple
     for key, value in zip(keys, values, strict=True):
         by_key[key].append(value)
     return {key: (round(sum(v) / len(v), 3), len(v)) for key, v in sorted(by_key.items())}
-
-
-def solved(
-    context: StepContext, tasks: Sequence[Task], slot: int, temperature: float, samples: int
-) -> list[float]:
-    """The share of right answers to each task. Raises ValueError: one could not be judged."""
-    rates = solved_shares(context, tasks, slot, temperature, samples, 5)
-    known = [rate for rate in rates if rate is not None]
-    if len(known) < len(rates):
-        raise ValueError(f"{len(rates) - len(known)} tasks could not be judged")
-    return known
 
 
 def depth(task: Task) -> int:
@@ -73,7 +62,7 @@ def look(folder: str, per_operation: int, per_depth: int, depths: int, proposals
         print("operations below .99:", {k: v for k, v in operations.items() if v[0] < 0.99})
         for type in TaskType:
             tasks = held_out(type, per_depth, depths)
-            greedy = solved(context, tasks, 0, 0.0, 1)
+            greedy = known_shares(context, tasks, 0, 0.0, 1, 5)
             print(type, "held out, greedy, by depth:", shares([depth(t) for t in tasks], greedy))
             print(type, json.dumps(proposed(context, type, proposals)), flush=True)
 
@@ -91,7 +80,7 @@ def by_operation(context: StepContext, count: int) -> dict[Any, tuple[float, int
                 if value != str(x):
                     tasks.append(Task("code_o", chains.source(chain), (str(x),), (value,)))
                     keys.append(f"{name} {length}")
-    return shares(keys, solved(context, tasks, 0, 0.0, 1))
+    return shares(keys, known_shares(context, tasks, 0, 0.0, 1, 5))
 
 
 def held_out(type: str, per_depth: int, depths: int = EVAL_DEPTHS) -> list[Task]:
@@ -116,7 +105,7 @@ def proposed(context: StepContext, type: str, count: int) -> dict[str, Any]:
     verdicts = [next(judged) if p else "unparsed" for p in parsed]
     lines = [completion.text.count(" = ") for (completion,) in written]
     tasks = [verdict for verdict in verdicts if isinstance(verdict, Task)]
-    rates = solved(context, tasks, 0, 1.0, 4)
+    rates = known_shares(context, tasks, 0, 1.0, 4, 5)
     return {
         "valid by depth": shares(lines, [float(isinstance(v, Task)) for v in verdicts]),
         "refused": Counter(v for v in verdicts if not isinstance(v, Task)),
@@ -159,7 +148,7 @@ def train(args: argparse.Namespace) -> None:
                 wanted = ("valid_frac", "solve_rate", "lines")
                 line |= {k: round(v, 3) for k, v in metrics.items() if k.endswith(wanted)}
             if step % args.every == 0 or step == args.steps:
-                greedy = solved(context, exam, student.slot, 0.0, 1)
+                greedy = known_shares(context, exam, student.slot, 0.0, 1, 5)
                 by_depth = {
                     k: mean for k, (mean, _) in shares(list(map(depth, exam)), greedy).items()
                 }

@@ -181,7 +181,7 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
             faults.append(str(error))
 
     hold(lambda: checks.check_config(command, plan))
-    if not plan.settings.worker.startswith("azr_population."):  # ours needs veRL, which AZR brings
+    if plan.settings.worker != PopulationSettings().worker:  # which needs veRL, and AZR brings it
         hold(lambda: imported("population.worker", plan.settings.worker))
     faults += checks.missing(command)
     hold(lambda: checks.check_base(command, plan))
