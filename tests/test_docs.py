@@ -56,12 +56,23 @@ def check_ours(words):
         words = words[1:]
     command = app.commands[words[0]]
     params = command.make_context(words[0], words[1:]).params
+    if words[0] == "azr":
+        check_azr(params["overrides"])
     if words[0] == "train":
         config = load_config([re.sub(r"\$\w+", "1", text) for text in params["overrides"]])
         trust(config)
         resolve(config)
     if words[0] == "recipe" and params["name"]:
         read_recipe(params["name"], read_arms())
+
+
+def check_azr(overrides):
+    """Populations and settings that there are."""
+    for word in overrides:
+        key, _, value = word.lstrip("+").partition("=")
+        assert not word.startswith("+population=") or value in arms()
+        if key.startswith("population."):
+            assert key.split(".")[1] in PopulationSettings.model_fields
 
 
 def check_pip(words):
@@ -72,13 +83,7 @@ def check_pip(words):
 
 def check_python(words):
     """A module or a file that is there, with the options that it has."""
-    if words[:2] == ["-m", "absolute_zero_reasoner.main_azr_ppo"]:
-        for word in words[2:]:
-            key, _, value = word.lstrip("+").partition("=")
-            assert not word.startswith("+population=") or value in arms()
-            if key.startswith("population."):
-                assert key.split(".")[1] in PopulationSettings.model_fields
-    elif words[0] == "-m":
+    if words[0] == "-m":
         assert importlib.util.find_spec(words[1])
     else:
         text = (ROOT / words[0]).read_text()

@@ -87,7 +87,7 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     clients = [import_module(name) for name in ("httpx", "httpx2") if find_spec(name)]
     refused = HfHubHTTPError, HFValidationError, OSError, *(c.TransportError for c in clients)
     if get_token() is None:
-        raise UserError(f"--repo {repo} needs a token: `hf auth login`, or HF_TOKEN{files}")
+        raise UserError(f"--repo {repo}: log in by `hf auth login` first, or set HF_TOKEN{files}")
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         done = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="Add members")

@@ -112,6 +112,14 @@ def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
         assert len(gone.stderr) < 200, gone.stderr
 
 
+def test_who_has_no_token_is_told_how_to_log_in(members, monkeypatch, capsys):
+    """The words behind `token:` were hidden as if they were one."""
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    push = ["push", str(members.path), "teacher_0", "--repo", "me/it", "--license", "apache-2.0"]
+    assert main(push) == 2
+    assert "`hf auth login` first, or set HF_TOKEN; --out FOLDER" in capsys.readouterr().err
+
+
 def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
     out = tmp_path / "both"
     assert main(["push", str(members.path), "teacher_0", "teacher_1", "--out", str(out)]) == 0

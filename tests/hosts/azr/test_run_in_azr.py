@@ -136,7 +136,7 @@ def test_what_is_ones_own_plays_inside_azr(folder):
     (line,) = [p.line for p in printed.commands() if "my_operator.shrink: 1000.0}' pop" in p.line]
     seeds = f"azr.seed_dataset={host.AZR_HOME}/{host.SEEDS}"
     code_f = f"azr.code_f_seed_dataset={host.AZR_HOME}/{host.CODE_F_SEEDS}"
-    extra = [*shlex.split(line)[3:], *(o for o in POPULATION if "interval" not in o), seeds, code_f]
+    extra = [*shlex.split(line)[2:], *(o for o in POPULATION if "interval" not in o), seeds, code_f]
     extra += [f"trainer.default_local_dir={folder}/own_out", "trainer.total_training_steps=3"]
     code, log = host.ended(folder, host.start(folder, extra, place=place))
     assert code == 0, log[-3000:]
