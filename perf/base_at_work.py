@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import kernels
 import torch
 from drawn import sample, seeds, words
 
@@ -70,7 +69,7 @@ class Base:
 
     def parts(self) -> list[Callable[[], None]]:
         return [
-            self.graphs, self.decoding, self.layers, self.update_kept, self.generate, self.update,
+            self.graphs, self.decoding, self.update_kept, self.generate, self.update,
             self.memory, self.members_in_and_out, self.profiles,
         ]  # fmt: skip
 
@@ -294,14 +293,6 @@ class Base:
         pairs = zip(members[2].factors.values(), self.bank.read(2).factors.values(), strict=True)
         equal = all(torch.equal(a.A, b.A) and torch.equal(a.B, b.B) for a, b in pairs)
         self.note("state", {"out s": out, "in s": back, "child s": child, "bit-equal": equal})
-
-    def layers(self) -> None:
-        """Attention and members' updates of single layers, in the ways there are."""
-        rows, width, _, _ = self.rows()
-        a, make = self.architecture, partial(torch.randn, dtype=self.dtype, device=self.device)
-        for widths in ((a.hidden, self.config.intermediate_size), (a.hidden, a.hidden)):
-            kernels.lora(self.note, widths, rows, make, self.wait)
-        kernels.attention(self.note, (rows, a.heads, a.kv_heads, a.head), width, make, self.wait)
 
     def profiles(self) -> None:
         """Where an update's and a step's time goes, into the log."""

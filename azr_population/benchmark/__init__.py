@@ -1,7 +1,7 @@
 """Benchmarks as Inspect tasks: models, prompts, graders, the table.
 
 problem.py     what all problems have: a prompt, an answer, a verdict
-functions.py, contests.py, mathematics.py, domain_problem.py  the kinds of problems
+functions.py, contests.py, mathematics.py  the kinds of problems
 benchmarks.py  each benchmark's file, and a problem from each row
 tasks.py       Inspect's tasks, their solver and scorer, the graders' self-test
 sandbox.py, sandboxed.py  programs in the referee, and what runs beside them there

@@ -40,8 +40,6 @@ class Problem(ABC):
     """A problem; a subclass is a kind of problems with one prompt and one judge."""
 
     id: str
-    needs_end: bool = False
-    """Whether a completion that was cut off counts as no answer."""
 
     @property
     @abstractmethod

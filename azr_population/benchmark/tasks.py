@@ -1,7 +1,7 @@
-"""The benchmarks, and the domains' held-out tasks, as Inspect tasks.
+"""The benchmarks as Inspect tasks.
 
     inspect eval azr_population/mbpp_plus -T data=DIR --model azrpop/runs/mine/student_0
-    inspect eval azr_population/code --model openai/gpt-4o
+    inspect eval azr_population/math500 -T data=DIR --model openai/gpt-4o
 
 Inspect finds them, and the provider `azrpop`, by the entry point of the package.
 """
@@ -20,14 +20,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from azr_population.benchmark import provider as provider
 from azr_population.benchmark.batcher import Batcher
 from azr_population.benchmark.benchmarks import BENCHMARKS, read_benchmark
-from azr_population.benchmark.domain_problem import DomainProblem
 from azr_population.benchmark.problem import EvalVerdict, Problem
-from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.errors import UserError
 
-TASKS_PER_TYPE = 100
-"""Held-out tasks of a domain."""
-_TASKS_SEED = 7
 _BATCH = 64
 _SELF_TESTS = 4
 """Problems of a benchmark that its judge is tested on."""
@@ -36,18 +31,10 @@ _STOPS = 4
 
 
 @lru_cache(maxsize=16)
-def read_problems(name: str, data: str = "", prompt_format: str = "chat") -> dict[str, Problem]:
-    """By id: the problems of a benchmark in the folder `data`, or the held-out tasks of a domain
-    with its prompts of that format. Raises UserError: the data are missing or damaged."""
-    if name in BENCHMARKS:
-        return {problem.id: problem for problem in read_benchmark(name, data).problems}
-    domain = find_domain(name)
-    tasks = domain.eval_tasks(TASKS_PER_TYPE, _TASKS_SEED, domain.wanted(None))
-    problems = [
-        DomainProblem(f"{task.type}/{number}", name, task, prompt_format)
-        for number, task in enumerate(tasks)
-    ]
-    return {problem.id: problem for problem in problems}
+def read_problems(name: str, data: str = "") -> dict[str, Problem]:
+    """By id: the problems of a benchmark in the folder `data`. Raises UserError: the data are
+    missing or damaged."""
+    return {problem.id: problem for problem in read_benchmark(name, data).problems}
 
 
 @solver
@@ -73,9 +60,9 @@ def ask() -> Solver:
 
 
 @scorer(metrics=[accuracy(), stderr()])
-def answers(name: str, data: str = "", prompt_format: str = "chat") -> Scorer:
+def answers(name: str, data: str = "") -> Scorer:
     """Scores answers to `read_problems` of these arguments."""
-    problems = read_problems(name, data, prompt_format)
+    problems = read_problems(name, data)
     batcher = _batcher(name)
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -83,8 +70,6 @@ def answers(name: str, data: str = "", prompt_format: str = "chat") -> Scorer:
         text, plain = state.output.completion, problem.prompt.plain
         if plain and (state.output.metadata or {}).get("plain"):
             text = plain + text  # the prompt was the beginning of the program
-        if problem.needs_end and state.output.stop_reason != "stop":
-            text = ""
         verdict = await batcher.ask((problem, text))
         return Score(
             value=CORRECT if verdict.passed else INCORRECT,
@@ -109,10 +94,10 @@ def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
 
 
 @cache
-def self_test(name: str, data: str = "", prompt_format: str = "chat") -> None:
-    """Tests the judge of a benchmark or of a domain's tasks: right answers must pass, spoilt ones
-    fail. Raises UserError otherwise."""
-    problems = list(read_problems(name, data, prompt_format).values())[:_SELF_TESTS]
+def self_test(name: str, data: str = "") -> None:
+    """Tests the judge of a benchmark. Raises UserError unless right answers pass and spoilt ones
+    fail."""
+    problems = list(read_problems(name, data).values())[:_SELF_TESTS]
     known = type(problems[0]).known_completions(problems)
     verdicts = grade([(problem, text) for problem, *both in known for text in both])
     for (problem, *_), verdict in zip(known, verdicts[::2], strict=True):
@@ -160,18 +145,5 @@ def _benchmark_task(name: str) -> Any:
     return benchmark
 
 
-def _domain_task(name: str) -> Any:
-    @task(name=name)
-    def held_out(prompt_format: str = "chat") -> InspectTask:
-        domain = find_domain(name)
-        format = domain.format(prompt_format)
-        longest = max(format.max_new_tokens(type, "solve") for type in domain.wanted(None))
-        return _task(name, longest, {}, prompt_format=prompt_format)
-
-    return held_out
-
-
 TASKS = {name: _benchmark_task(name) for name in BENCHMARKS}
 """The benchmarks' tasks by name."""
-DOMAIN_TASKS = {name: _domain_task(name) for name in DOMAINS}
-"""The domains' held-out tasks by name."""
