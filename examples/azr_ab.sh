@@ -25,8 +25,12 @@ play() {  # arm, seed, more overrides
     local arm=$1 seed=$2 count=$steps path=${PYTHONPATH:-} own=()
     if [ "$arm" = stock ]; then
         path=$here/azr_stock:$path  # AZR's first checkpoint raises under the veRL that it pins
+        unset -f python
         count=$((steps + 1))  # AZR plays one step less than it is told; with the override it plays all
     else
+        # AZR's script starts `python -m ...`; our command does the same, and under today's packages too.
+        python() { command python -m azr_population.cli azr "${@:3}"; }
+        export -f python
         own=(+population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed")
     fi
     # The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
@@ -65,7 +69,7 @@ for seed in $seeds; do
 done
 
 if [ "${#runs[@]}" -gt 1 ]; then
-    python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
+    command python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
 fi
 echo "run directories with report.html: $out/ARM/seed_N"
 echo "members load in PEFT and vLLM: $here/load_member.py"

@@ -6,6 +6,9 @@
 # step has an eighth of the rows of AZR's script. docs/azr_inside.md, Memory, has the estimates; nobody has run it.
 set -euo pipefail
 cd "${AZR_HOME:?name your AZR checkout}"
+# AZR's script starts `python -m ...`; our command does the same, and under today's packages too.
+python() { command python -m azr_population.cli azr "${@:3}"; }
+export -f python
 bash scripts/selfplay/coder7b.sh \
     trainer.n_gpus_per_node=1 \
     trainer.experiment_name=coder7b_24gb_4t4s \

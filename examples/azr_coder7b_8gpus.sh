@@ -5,6 +5,9 @@
 # AZR's data first, as its README says. Another arm: +population=8t8s, 2t2s, 1t1s or single.
 set -euo pipefail
 cd "${AZR_HOME:?name your AZR checkout}"
+# AZR's script starts `python -m ...`; our command does the same, and under today's packages too.
+python() { command python -m azr_population.cli azr "${@:3}"; }
+export -f python
 bash scripts/selfplay/coder7b.sh \
     trainer.n_gpus_per_node=8 \
     trainer.experiment_name=coder7b_4t4s \

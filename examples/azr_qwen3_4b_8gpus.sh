@@ -8,6 +8,9 @@
 # by the dry run at least 146 s, with 7B 86 s.
 set -euo pipefail
 cd "${AZR_HOME:?name your AZR checkout}"
+# AZR's script starts `python -m ...`; our command does the same, and under today's packages too.
+python() { command python -m azr_population.cli azr "${@:3}"; }
+export -f python
 bash scripts/selfplay/qwen3_4b.sh \
     trainer.n_gpus_per_node=8 \
     trainer.experiment_name=qwen3_4b_4t4s \

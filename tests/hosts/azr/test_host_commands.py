@@ -78,7 +78,10 @@ def commands_of(script, folder, *arguments):
         capture_output=True,
     )
     calls = [call.split("\n") for call in (folder / "calls").read_text().split("\n\n") if call]
-    played = [call[2:] for call in calls if call[:2] == ["-m", host.ENTRY]]
+    starts = (["-m", host.ENTRY], ["-m", "azr_population.cli", "azr"])
+    played = [
+        call[len(start) :] for call in calls for start in starts if call[: len(start)] == start
+    ]
     return [[word for word in call if word not in ("--cfg", "job")] for call in played]
 
 
