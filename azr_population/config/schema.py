@@ -300,9 +300,6 @@ class ComputeConfig(Section):
     """With gradient checkpointing: micro-batches of at most this many tokens keep their
     activations, so that no layer runs twice. 0: all recompute. Empty: inside AZR what fits on each
     GPU, otherwise 0."""
-    shard_base: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
-    """Whether each worker holds only a part of the frozen base (FSDP2); needs a sampler with its
-    own weights (vLLM). Empty: inside AZR if the base does not fit otherwise, else false."""
     offload: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
     """Whether the learner's base, members and optimizer states are in the host's memory while vLLM
     is awake, and vLLM's while it sleeps. Empty: inside AZR if they do not fit otherwise, or if

@@ -25,7 +25,6 @@ from azr_population.engines.engine import (
     Updates,
 )
 from azr_population.engines.optimizers import moments
-from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import ROWS, TOKENS, TorchRollout, make_bank
@@ -187,9 +186,8 @@ def make_engine(
     if settings.quantization and settings.rollout_class.own_weights:
         # vLLM quantises its copy in the same way.
         settings = replace(settings, vllm={"quantization": "bitsandbytes", **settings.vllm})
-    shard = bool(settings.learner.shard_base) and ranks() > 1
     model, tokenizer = load_base(
-        settings.base, settings.dtype, settings.device, shard, settings.quantization
+        settings.base, settings.dtype, settings.device, settings.quantization
     )
     return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 
@@ -271,19 +269,18 @@ def _try_rollout(settings: EngineSettings) -> None:
 def check_settings(settings: EngineSettings) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`: an optimizer
     or a sampler that there is not, adapters of a rank that the sampler does not take, a base
-    that is sharded, offloaded or quantised where nothing computes with it."""
+    that is offloaded or quantised where nothing computes with it."""
     learner, quantization = settings.learner, settings.quantization
     moments(learner.optimizer)  # in one step on a dummy
     settings.rollout_class.check(settings.lora.rank)
     if settings.rollout not in ROLLOUTS:
         _try_rollout(settings)
     own_weights = settings.rollout_class.own_weights
-    needs_weights = {"shard_base": learner.shard_base, "offload": learner.offload}
-    for key in (key for key, needed in needs_weights.items() if needed and not own_weights):
+    if learner.offload and not own_weights:
         raise UserError(
-            f"{key}=true needs a sampler with weights of its own, and rollout={settings.rollout} "
-            f"samples from the learner's; use rollout=vllm, or {key}=false",
-            key=key,
+            f"offload=true needs a sampler with weights of its own, and rollout={settings.rollout} "
+            "samples from the learner's; use rollout=vllm, or offload=false",
+            key="offload",
         )
     if quantization is None:
         return
@@ -294,9 +291,7 @@ def check_settings(settings: EngineSettings) -> None:
             "azr_population[quantization]",
             key=key,
         )
-    if learner.shard_base:
-        reason = "cannot be sharded (FSDP2); set shard_base=false"
-    elif own_weights and settings.tensor_parallel_size > 1:
+    if own_weights and settings.tensor_parallel_size > 1:
         reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"
     elif own_weights and not settings.device.startswith("cuda"):
         reason = "is served by vLLM on GPUs only; use rollout=torch"

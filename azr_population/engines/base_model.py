@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from azr_population.engines.base_folder import base_folder, loading, read_config
-from azr_population.engines.sharding import shard_base
 from azr_population.errors import UserError
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
@@ -52,12 +51,11 @@ def load_base(
     path: str | Path,
     dtype: str,
     device: str,
-    shard: bool = False,
     quantization: str | None = None,
 ) -> tuple[nn.Module, Any]:
     """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
-    With `shard` this process gets its part of the base (`sharding.py`). With `quantization="nf4"`
-    its linear layers are quantised as they are read; what they compute in is `dtype`.
+    With `quantization="nf4"` its linear layers are quantised as they are read; what they compute in
+    is `dtype`.
 
     Where the folder has a sample of its base (`check_sample`), the base is checked against it.
 
@@ -96,14 +94,12 @@ def load_base(
             f"base.path={path}: its tokenizer has no end-of-sequence token", key="base.path"
         )
     _refuse_unknown_tokens(path, model, tokenizer)
-    model = model.eval() if quantization else model.to("cpu" if shard else device).eval()
+    model = model.eval() if quantization else model.to(device).eval()
     if quantization:
         _keep_differentiable(model)
-    elif device == "cpu" or not shard:
+    else:
         align(model)
     check_sample(folder, model, tokenizer, NF4_TOLERANCE if quantization else TOLERANCE)
-    if shard:
-        shard_base(model, device)
     return model, tokenizer
 
 

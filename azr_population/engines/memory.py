@@ -53,7 +53,6 @@ class GpuLayout:
     size: int = 2  # bytes of a number of the base
     lora_bytes: int = 4  # bytes of a number where members are multiplied in updates and scoring
     ranks: int = 1  # GPUs of the group
-    shard: bool = False  # each of them holds its part of the base only
     # Tokens that go through the learner at once; a longer row goes by itself.
     micro_batch_tokens: int = 8192
     checkpointing: bool = True
@@ -100,7 +99,6 @@ class GpuLayout:
             tuple(settings.lora.target_modules),
             size=getattr(torch, settings.dtype).itemsize,
             lora_bytes=getattr(torch, products).itemsize,
-            shard=bool(learner.shard_base),
             micro_batch_tokens=learner.micro_batch_tokens,
             checkpointing=learner.gradient_checkpointing,
             no_recompute_tokens=learner.recompute_above_tokens or 0,
@@ -147,7 +145,7 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
     a, member = layout.architecture, layout.member
     runtime = {"CUDA, NCCL, graphs": (CONTEXT + GRAPHS * layout.vllm) * layout.on_gpu}
     held = {
-        "base": layout.weights / (layout.ranks if layout.shard else 1),
+        "base": float(layout.weights),
         "members, float32": 4.0 * layout.slots * member,
         layout.moments_name: 4.0 * layout.moments * layout.slots * member,
         # In the base's dtype, applied where nothing is learned.
@@ -157,7 +155,7 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
     if layout.offload:
         scored = held | {layout.moments_name: 0.0}
         learned = scored | {layout.moments_name: 4.0 * layout.moments * member, "their copies": 0.0}
-        resting = dict.fromkeys(held, 0.0) | {"base": held["base"] * layout.shard} | runtime
+        resting = dict.fromkeys(held, 0.0) | runtime
     tokens = max(layout.row, layout.micro_batch_tokens)
     whole = _learning(layout, tokens, layout.checkpointing)
     computing = {
@@ -169,7 +167,7 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
         # A layer's part is there twice while rows are taken out.
         cache = (1 + 1 / a.layers) * layout.generate_tokens * a.cache * layout.size
         prompts = min(PREFILL_TOKENS, layout.generate_tokens) * _widths(a, FORWARD[2])
-        sampling = {"KV cache": cache, "work": prompts + _gathered(layout)}
+        sampling = {"KV cache": cache, "work": prompts}
         return {"generate": held | sampling} | computing
     served = {
         "vLLM: base": layout.weights / layout.parallel,
@@ -193,12 +191,12 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
 def _work(
     layout: GpuLayout, tokens: int, block: dict[int, tuple[float, float]], each_logit: int
 ) -> float:
-    """While `tokens` go through the learner: a block's work or a chunk of logits, and weights that
-    are there for a while (two blocks and the ends of a shared base, a quantised layer in full)."""
+    """While `tokens` go through the learner: a block's work or a chunk of logits, and a
+    quantised layer in full."""
     a = layout.architecture
     logits = min(NUMBERS, layout.response * a.vocabulary)
     work = max(tokens * _widths(a, block[layout.lora_bytes]), logits * each_logit)
-    return work + _gathered(layout) + _restored(layout)
+    return work + _restored(layout)
 
 
 def _learning(layout: GpuLayout, tokens: int, checkpointing: bool) -> float:
@@ -208,11 +206,6 @@ def _learning(layout: GpuLayout, tokens: int, checkpointing: bool) -> float:
     kept = layout.size * a.hidden if checkpointing else _widths(a, KEPT[layout.lora_bytes])
     work = _work(layout, tokens, BACKWARD if checkpointing else FORWARD, LEARNED)
     return a.layers * kept * tokens + layout.member * SUM + work
-
-
-def _gathered(layout: GpuLayout) -> float:
-    a = layout.architecture
-    return float((2 * a.block + a.ends) * layout.size) if layout.shard else 0.0
 
 
 def _restored(layout: GpuLayout) -> float:
@@ -266,7 +259,7 @@ def host_bytes(layout: GpuLayout, total: float) -> float:
 
 def offloaded_bytes(layout: GpuLayout, total: float) -> float:
     """What moves to the GPU and back when an offloaded learner computes: all but moments, which
-    follow one member at a time, and a sharded base."""
+    follow one member at a time."""
     resting, computing = (phases(layout, total)[phase] for phase in ("generate", "score"))
     return sum(computing[part] - resting[part] for part in ("base", "members, float32"))
 

@@ -10,21 +10,20 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines.sharding import is_shared_out
 from azr_population.weights.bank import Bank
 
 
 class Offload:
     """Base and members of a learner, on its device inside `on_device` only.
 
-    The base is frozen, so its copy on the host stays and is never written back. A sharded base
-    stays where FSDP has put it, and so do the scales of a quantised one.
+    The base is frozen, so its copy on the host stays and is never written back. The scales of a
+    quantised one stay on the device.
     """
 
     def __init__(self, model: nn.Module, bank: Bank) -> None:
         self._bank = bank
         self._device = bank.device
-        self._base = [] if is_shared_out(model) else [*model.parameters(), *model.buffers()]
+        self._base = [*model.parameters(), *model.buffers()]
         self._host = [_on_host(tensor.data) for tensor in self._base]
         self._leave()
 

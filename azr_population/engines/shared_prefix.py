@@ -15,8 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from azr_population.engines.sharding import is_shared_out
-
 _NAME = "azr_population_sdpa"
 
 _current: ContextVar["SharedPrefix | None"] = ContextVar("shared_prefix", default=None)
@@ -137,9 +135,4 @@ def attends_to_all(model: Any) -> bool:
         whole = set(kinds) == {"full_attention"}
     else:
         whole = getattr(config, "sliding_window", None) is None
-    # A sharded base's weights can be gathered for passes that all ranks make, and not to try it.
-    return (
-        whole
-        and getattr(model.config, "_attn_implementation", None) == _NAME
-        and not is_shared_out(model)
-    )
+    return whole and getattr(model.config, "_attn_implementation", None) == _NAME

@@ -47,7 +47,6 @@ def token_log_probs(model: nn.Module, batch: MicroBatch) -> tuple[Tensor, Tensor
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
         with torch.no_grad():
             return chosen, -(every.exp() * every).sum(dim=-1)
-    # Inside the model's own forward: where the base is sharded, the head's weights are there then.
     with _answering(head, scored, targets):
         both = model(**arguments).logits
     return both[0], both[1].detach()

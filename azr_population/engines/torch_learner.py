@@ -34,7 +34,6 @@ from azr_population.engines.micro_batches import collate, length, nothing, piece
 from azr_population.engines.offload import Offload
 from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import finish_metrics, policy_loss
-from azr_population.engines.sharding import give_back, ranks
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.engines.torch_rollout import shares_prompts
 from azr_population.weights.adapter import Adapter, Factors
@@ -102,13 +101,10 @@ class TorchLearner:
         log_probs = [torch.empty(0)] * len(rows)
         answered = [row for row in range(len(rows)) if responses[row]]
         lengths, members = [length(rows[i]) for i in answered], [slots[i] for i in answered]
-        batches = list(slot_batches(lengths, members, self.config.micro_batch_tokens))
+        batches = slot_batches(lengths, members, self.config.micro_batch_tokens)
         with self._computing():
-            for number in range(self._passes(len(batches))):
-                if number >= len(batches):
-                    token_log_probs(self.model, nothing(self._device))
-                    continue
-                places = [answered[place] for place in batches[number]]
+            for found in batches:
+                places = [answered[place] for place in found]
                 batch = collate([[rows[i]] for i in places], self._device)
                 routes = torch.tensor([slots[i] for i in places], device=self._device)
                 with self.bank.adapters_active(routes, self._products):
@@ -166,12 +162,12 @@ class TorchLearner:
             sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters]
         totals: dict[str, float] = {}
         batches = list(pieces(samples, limit, self.shares_prompts))
+        has_rows = bool(batches)
         # Once on a rank without rows too: it reports the metrics that others do.
-        for number in range(max(1, self._passes(len(batches)))):
-            has_rows = number < len(batches)
+        for piece in batches or [None]:
             batch = nothing(self._device)
-            if has_rows:
-                batch = collate(batches[number], self._device, self.shares_prompts)
+            if piece is not None:
+                batch = collate(piece, self._device, self.shares_prompts)
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=self._device)
@@ -217,7 +213,6 @@ class TorchLearner:
                 yield
             finally:
                 self.model.eval()
-                give_back(self.model)
 
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
         if not self.parallel or ranks() == 1:
@@ -226,15 +221,6 @@ class TorchLearner:
         total = torch.tensor(values, dtype=torch.float64, device=self._device)
         torch.distributed.all_reduce(total)
         return [float(value) for value in total]
-
-    def _passes(self, batches: int) -> int:
-        """How often the model runs if this rank has `batches`: every rank has to join each pass
-        through a sharded base, which gathers its weights from all ranks."""
-        if not self.parallel or ranks() == 1 or not self.config.shard_base:
-            return batches
-        most = torch.tensor(batches, device=self._device)
-        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
-        return int(most)
 
     def _checkpoints(self, tokens: int) -> bool:
         """Whether a piece of this many tokens recomputes its activations."""
@@ -251,3 +237,9 @@ def piece_tokens(whole: int, micro_batch_tokens: int) -> int:
     """Most tokens in one forward and backward of a member that has `whole` on all ranks: at least
     `PIECES` pieces, so that there is something to do for each rank."""
     return min(micro_batch_tokens, -(-whole // PIECES))
+
+
+def ranks() -> int:
+    """Of torch's default process group; 1 where there is none."""
+    ready = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_world_size() if ready else 1

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import (
     NO_ADAPTER,
@@ -107,3 +109,25 @@ def test_the_gradient_of_the_kl_term_is_that_of_its_closed_form_on_the_nano_base
     assert metrics["kl_loss"] == pytest.approx(divergence, rel=1e-4) and divergence > 0
     for factor, gradient in zip(bank.parameters_of(0), gradients, strict=True):
         assert torch.allclose(factor.grad, gradient, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("setting", "rollout", "dtype", "cap"),
+    [
+        (None, "torch", "float32", 0.0),
+        (None, "torch", "bfloat16", 2.0),
+        (None, "vllm", "float32", 2.0),
+        (0.0, "vllm", "bfloat16", 0.0),
+        (5.0, "torch", "float32", 5.0),
+    ],
+)
+def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollout, dtype, cap):
+    settings = EngineSettings(
+        "base",
+        ("student_0",),
+        LoraSpec(4, 8.0),
+        dtype=dtype,
+        rollout=rollout,
+        learner=LearnerConfig(importance_sampling_cap=setting),
+    )
+    assert settings.importance_sampling_cap == cap

@@ -108,12 +108,12 @@ def test_it_comes_back_from_the_host_as_it_was(quantized):
 
 
 @pytest.mark.parametrize(
-    ("vllm", "device", "shard"),
-    [({}, "cuda", True), ({"tensor_parallel_size": 2}, "cuda", False), ({}, "cpu", False)],
-    ids=["FSDP2", "tensor parallelism", "vLLM on a CPU"],
+    ("vllm", "device"),
+    [({"tensor_parallel_size": 2}, "cuda"), ({}, "cpu")],
+    ids=["tensor parallelism", "vLLM on a CPU"],
 )
-def test_what_cannot_compute_with_it_is_refused(vllm, device, shard, check, monkeypatch):
+def test_what_cannot_compute_with_it_is_refused(vllm, device, check, monkeypatch):
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 28, 0))
     check("torch", quantization="nf4")
     with refuses("base.quantization"):
-        check("vllm", quantization="nf4", device=device, vllm=vllm, shard_base=shard)
+        check("vllm", quantization="nf4", device=device, vllm=vllm)

@@ -26,8 +26,12 @@ from azr_population.domains.code.formats import base_format
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
-from azr_population.engines.engine import Hyperparameters, Sampling
-from azr_population.eval.right_answers import right_answers
+from azr_population.engines.engine import (
+    Completion,
+    Hyperparameters,
+    Sampling,
+    TrainingSample,
+)
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import known_shares
@@ -164,13 +168,22 @@ def train(args: argparse.Namespace) -> None:
 
 def learn_right_answers(game: SelfPlay, rng: Random, slot: int, depths: int) -> None:
     """One update of a member on right answers to a batch of tasks of all depths."""
-    budget = game.config.population
+    budget, context = game.config.population, game.context
+    engine, format = context.engine, context.format
     tasks = [
         draw_tasks(rng, TaskType.CODE_O, rng.randint(1, depths))[0]
         for _ in range(budget.batch_size)
     ]
-    rows = right_answers(game.context.engine, game.context.format, tasks, slot)
-    game.context.engine.update({slot: rows}, {slot: Hyperparameters(budget.student_lr)})
+    prompts = engine.encode([format.solve_prompt(task) for task in tasks])
+    answers = [format.write_answer(task) for task in tasks]
+    encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]
+    responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
+    chosen = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
+    rows = [
+        TrainingSample(Completion(slot, tuple(prompt), tuple(ids), tuple(found.tolist()), True), 1)
+        for prompt, ids, found in zip(prompts, responses, chosen, strict=True)
+    ]
+    engine.update({slot: rows}, {slot: Hyperparameters(budget.student_lr)})
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from azr_population.hosts.azr.settings import (
 from azr_population.method.config_check import check_reward, try_callbacks
 from azr_population.method.run_plan import RunPlan
 
-DECIDED = ("shard_base", "offload", "recompute_above_tokens")
+DECIDED = ("offload", "recompute_above_tokens")
 """Settings of the learner that are decided by what fits."""
 
 

@@ -90,12 +90,7 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
     """The table by phase, in GB."""
     total, phases = machine.bytes_each, memory.phases(layout, machine.bytes_each)
     assumed = "" if machine.known else ", assumed: population.gpu_memory says what there will be"
-    cut = (
-        f", population.shard_base: the learner's base cut over {layout.ranks}"
-        if layout.shard
-        else ""
-    )
-    cut += f", vLLM's over {layout.parallel}" if layout.parallel > 1 else ""
+    cut = f", vLLM's base cut over {layout.parallel}" if layout.parallel > 1 else ""
     cut += ", population.offload: the learner leaves them to vLLM" if layout.offload else ""
     yield (
         f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{assumed}{cut}; "

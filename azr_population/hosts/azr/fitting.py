@@ -31,7 +31,6 @@ _DRIVER = 0.993
 
 SETTINGS = {
     "checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing=true",
-    "shard": "population.shard_base=true",
     "offload": "population.offload=true",
     "vllm_fraction": "actor_rollout_ref.rollout.gpu_memory_utilization={vllm_fraction:.2f}",
     "parallel": "actor_rollout_ref.rollout.tensor_model_parallel_size={parallel}",
@@ -75,10 +74,9 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
 
 def vary(layout: GpuLayout, fields: Sequence[str]) -> Iterator[GpuLayout]:
     """The layout with every combination of values that these fields could have."""
-    heads, alone = layout.architecture.heads, layout.parallel == 1 and not layout.shard
+    heads = layout.architecture.heads
     others: dict[str, list[Any]] = {
         "checkpointing": [True],
-        "shard": [layout.ranks > 1],
         "offload": [True],
         "vllm_fraction": [
             x / 100 for x in range(5 * math.ceil(20 * layout.vllm_fraction + 1e-6), 95, 5)
@@ -87,12 +85,12 @@ def vary(layout: GpuLayout, fields: Sequence[str]) -> Iterator[GpuLayout]:
         "sequences": [SEQUENCES],
         "response": [layout.response // 2],
         "rank": [layout.rank // 2],
-        "nf4": [alone],
+        "nf4": [layout.parallel == 1],
     }
     choices = [sorted({getattr(layout, name), *filter(None, others[name])}) for name in fields]
     for values in product(*choices):
         changed = replace(layout, **dict(zip(fields, values, strict=True)))
-        if not (changed.nf4 and (changed.shard or changed.parallel > 1)):
+        if not (changed.nf4 and changed.parallel > 1):
             yield changed
 
 
@@ -127,23 +125,18 @@ def suggest_fix(layout: GpuLayout, total: float) -> str:
 def plan_memory(
     plan: AzrPlan, command: Any, architecture: Architecture, machine: Machine
 ) -> tuple[AzrPlan, str | None]:
-    """The plan with its layout, and why it does not fit, with the way out: the base is shared out,
-    or the learner offloaded, where only that makes it fit, and as many tokens keep their
-    activations as fit then."""
+    """The plan with its layout, and why it does not fit, with the way out: the learner is
+    offloaded where only that makes it fit, and as many tokens keep their activations as fit
+    then."""
     total, learner = machine.bytes_each, plan.engine.learner
     prompt, response = int(command.data.max_prompt_length), int(command.data.max_response_length)
     layout = GpuLayout.of(architecture, plan.engine, prompt, response, ranks=max(1, machine.gpus))
-    ours = {"shard": learner.shard_base, "offload": learner.offload}
-    if layout.vllm:
-        layout = (
-            find_fit(layout, total, [k for k, given in ours.items() if given is None]) or layout
-        )
+    if layout.vllm and learner.offload is None:
+        layout = find_fit(layout, total, ["offload"]) or layout
     lacking = check_memory(layout, total)
     if not lacking and plan.settings.recompute_above_tokens is None:
         layout = replace(layout, no_recompute_tokens=kept_tokens(layout, total))
-    values = dict(
-        zip(DECIDED, (layout.shard, layout.offload, layout.no_recompute_tokens), strict=True)
-    )
+    values = dict(zip(DECIDED, (layout.offload, layout.no_recompute_tokens), strict=True))
     engine = replace(plan.engine, learner=learner.model_copy(update=values))
     refused = f"{lacking}; {suggest_fix(layout, total)}" if lacking else None
     return replace(plan, engine=engine, layout=layout), refused
@@ -202,11 +195,7 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
     ]
     if too_large:
         (faults if machine.known else notes).append(too_large)
-    elif machine.known:
-        notes += [
-            f"population.{key}=true, because the run does not fit otherwise"
-            for key in ("shard_base", "offload")
-            if fitted.decided[key] and not plan.decided[key]
-        ]
+    elif machine.known and fitted.decided["offload"] and not plan.decided["offload"]:
+        notes.append("population.offload=true, because the run does not fit otherwise")
     played = fitted if machine.known else plan
     return Start(played, machine, fitted.layout, why_no_layout, faults, here, notes)

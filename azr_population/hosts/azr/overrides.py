@@ -49,8 +49,7 @@ IGNORED: Mapping[str, str] = {
     "rows of like length go together": "model.use_remove_padding",
     "members have kernels of their own": "model.use_liger model.use_fused_kernels",
     "members are set by population.lora": "model.lora_ model.target_modules",
-    "the base is frozen: population.shard_base says whether each GPU holds a part or all": ""
-    "actor.fsdp_config. rollout.layered_summon",
+    "the base is frozen, and whole on each GPU": "actor.fsdp_config. rollout.layered_summon",
     "a row is on one GPU": "actor.ulysses_sequence_parallel_size",
     "a member's rows of a step are one batch": "actor.ppo_mini_batch_size actor.shuffle",
     "population.micro_batch_tokens says what goes through the learner at once": ""

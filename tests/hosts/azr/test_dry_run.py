@@ -184,25 +184,20 @@ def test_a_lost_hub_is_one_line_with_the_way_out(tmp_path, monkeypatch):
     assert not dry_run(config, plan)[1]
 
 
-def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there):
+def test_a_learner_is_offloaded_where_only_that_makes_it_fit(tmp_path, all_there):
     share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.65"
     config, plan = command(base(tmp_path, QWEN_14B), share)
     lines, ready = dry_run(config, plan)
-    assert ready and any("population.shard_base" in line for line in lines)
-    assert fit(config, plan).decided["shard_base"] is True
-    assert not plan.decided["shard_base"] and not config.population.get("shard_base")
-    assert any("population.shard_base=true" in note for note in prepare(config, plan).notes)
-    # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
-    unsharded = [share, "population.shard_base=false"]
-    config, plan = command(base(tmp_path, QWEN_14B), *unsharded)
-    decided = fit(config, plan).decided
-    assert decided["offload"] is True and decided["shard_base"] is False
-    with refuses("population.shard_base"):
-        fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
-    # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
+    assert ready and any("population.offload" in line for line in lines)
+    assert fit(config, plan).decided["offload"] is True
+    assert not plan.decided["offload"] and not config.population.get("offload")
+    assert any("population.offload=true" in note for note in prepare(config, plan).notes)
+    # Whoever says no is not overruled: the way out is named.
+    with refuses("population.offload"):
+        fit(*command(base(tmp_path, QWEN_14B), share, "population.offload=false"))
+    # The learner of a 7B base stays on its GPU, unless AZR's own keys say otherwise.
     config, plan = command(base(tmp_path))
-    decided = fit(config, plan).decided
-    assert decided["shard_base"] is decided["offload"] is False
+    assert fit(config, plan).decided["offload"] is False
     azrs = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"
     config, plan = command(base(tmp_path), azrs)
     assert fit(config, plan).decided["offload"] is True
@@ -217,15 +212,13 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(tmp_path, all_there):
     assert fit(config, plan).decided["recompute_above_tokens"] == 0
 
 
-def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
-    tmp_path, all_there
-):
+def test_gpus_that_share_a_vllm_are_of_one_group(tmp_path, all_there):
     key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
     check_parallel(*command(base(tmp_path), f"{key}=4"))
     for dots, way_out in (
         ([f"{key}=3"], f"set {key}=2"),
         ([f"{key}=2", "trainer.n_gpus_per_node=1"], f"set {key}=1"),
-        (["population.shard_base=true", "population.rollout=torch"], "rollout=vllm"),
+        (["population.offload=true", "population.rollout=torch"], "rollout=vllm"),
     ):
         with refuses(way_out):
             check_parallel(*command(base(tmp_path), *dots))

@@ -32,11 +32,11 @@ NAMES = ("teacher_0", "teacher_1", "student_0", "student_1")
 
 @pytest.fixture(scope="module")
 def make(ray_session, tiny_base):
-    """Groups by workers and whether they share the base; each is made once."""
+    """Groups by workers; each is made once."""
     cache = {}
 
-    def make_group(workers=1, shard=False):
-        if (workers, shard) not in cache:
+    def make_group(workers=1):
+        if workers not in cache:
             settings = EngineSettings(
                 base=str(tiny_base),
                 names=NAMES,
@@ -45,15 +45,13 @@ def make(ray_session, tiny_base):
                     importance_sampling_cap=0,
                     micro_batch_tokens=200,
                     gradient_checkpointing=workers > 1,
-                    shard_base=shard,
                 ),
-                rollout="own_weights.OwnWeights" if shard else "torch",
                 seed=1,
                 threads=1,
             )
             engine = RayEngine(settings, [workers], PopulationWorker, 1)
-            cache[workers, shard] = facade(engine, WIDTH)
-        return cache[workers, shard]
+            cache[workers] = facade(engine, WIDTH)
+        return cache[workers]
 
     return make_group
 
@@ -82,10 +80,8 @@ def test_members_are_drawn_from_the_runs_streams(make, tiny_base):
         assert all(torch.equal(expected[name].A, factors[name].A) for name in expected)
 
 
-@pytest.mark.parametrize("shard", [False, True])
-def test_two_ranks_end_with_the_members_of_one_rank(make, shard):
-    """Also where each has half of the base."""
-    single, two = make(1), make(2, shard)
+def test_two_ranks_end_with_the_members_of_one_rank(make):
+    single, two = make(1), make(2)
     for slot in range(MEMBERS):
         two.engine.write(slot, single.engine.read(slot))
         single.engine.write(slot, single.engine.read(slot))
