@@ -11,7 +11,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -30,7 +30,14 @@ from azr_population.engines.engine import (
     TrainingSample,
     Updates,
 )
-from azr_population.engines.micro_batches import collate, length, nothing, pieces, slot_batches
+from azr_population.engines.micro_batches import (
+    MicroBatch,
+    collate,
+    length,
+    nothing,
+    pieces,
+    slot_batches,
+)
 from azr_population.engines.offload import Offload
 from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import finish_metrics, policy_loss
@@ -161,13 +168,12 @@ class TorchLearner:
             # Row by row, as sums over ranks are, or the norm below is added up in another order.
             sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters]
         totals: dict[str, float] = {}
-        batches = list(pieces(samples, limit, self.shares_prompts))
-        has_rows = bool(batches)
+        groups = pieces(samples, limit, self.shares_prompts)
+        batches: Iterable[MicroBatch] = (
+            collate(piece, self._device, self.shares_prompts) for piece in groups
+        )
         # Once on a rank without rows too: it reports the metrics that others do.
-        for piece in batches or [None]:
-            batch = nothing(self._device)
-            if piece is not None:
-                batch = collate(piece, self._device, self.shares_prompts)
+        for batch in batches if samples else [nothing(self._device)]:
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=self._device)
@@ -182,11 +188,11 @@ class TorchLearner:
                 )
                 (loss / tokens).backward()
             for total, parameter in zip(sums, parameters, strict=self.parallel):
-                if has_rows and parameter.grad is not None:
+                if samples and parameter.grad is not None:
                     total += parameter.grad
                 parameter.grad = None
             for name, value in metrics.items():
-                totals[name] = totals.get(name, 0.0) + has_rows * value / tokens
+                totals[name] = totals.get(name, 0.0) + bool(samples) * value / tokens
         totals = dict(zip(totals, self._sum_over_ranks(list(totals.values())), strict=True))
         if ranks() > 1 and sums:
             flat = torch.cat([total.flatten() for total in sums])
