@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from azr_population.runs.run_data import RunData
 
 TASKS_PER_STEP = 12
-"""Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 24 a
+"""Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 32 a
 step, always has more valid ones."""
 
 
