@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
 from azr_population.analysis.statistics import interval
+from azr_population.runs.records import role_of
 from azr_population.runs.run_data import RunData
 
 YOUNG = 10
@@ -16,6 +19,8 @@ SPAN, LAST = 5, 20
 """Steps of a mean, and up to which children are followed."""
 
 ALL = "all operators"
+MEASURES = {"student": "solve_rate", "teacher": "reward"}
+"""What members of a role are held against each other by."""
 
 
 def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:
@@ -28,7 +33,7 @@ def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:
     table = run.table[run.table["metric"] == metric]
     members = table[(table["role"] == role) & table["member"].notna()]
     values = members.pivot(index="step", columns="member", values="value")
-    births = [birth for birth in run.read("lineage") if birth.get("child") in values]
+    births = [birth for birth in _births(run) if birth["child"] in values]
     grown = values.copy()
     for birth in births:  # a child's results begin a step after its birth
         grown.loc[birth["step"] + 1 : birth["step"] + YOUNG, birth["child"]] = float("nan")
@@ -46,8 +51,8 @@ def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:
 
 
 def recovery(runs: Iterable[RunData], metric: str, role: str) -> pd.DataFrame:
-    """The `child_gaps` of seeds by `operator` (`ALL` first) and `step`: `value`, the mean
-    over seeds of each seed's mean, with its interval (`low`, `high`), `births` and `seeds`."""
+    """The `child_gaps` of seeds by `operator` (`ALL` first) and `step`: `value`, the mean over
+    seeds of each seed's mean, with its interval (`low`, `high`), `births` and `seeds`."""
     gaps = [child_gaps(run, metric, role).assign(seed=i) for i, run in enumerate(runs)]
     rows = []
     if any(map(len, gaps)):
@@ -58,3 +63,28 @@ def recovery(runs: Iterable[RunData], metric: str, role: str) -> pd.DataFrame:
             rows.append((operator, step, test.mean, test.low, test.high, len(of), test.n))
     columns = ["operator", "step", "value", "low", "high", "births", "seeds"]
     return pd.DataFrame(rows, columns=columns).sort_values("step", kind="stable")
+
+
+def children_by_operator(run: RunData) -> list[dict[str, Any]]:
+    """A record for each role and operator that has children, the most used first: `born`, `alive`,
+    and by the role's measure the gaps of those who were `replaced`, and of the children at `first`
+    and at `last`; None where there is none."""
+    births = _births(run)
+    living = {birth["child"]: birth for birth in births}
+    rows = []
+    for role, metric in MEASURES.items():
+        gaps = recovery([run], metric, role).set_index(["operator", "step"])["value"]
+        of_role = [birth for birth in births if role_of(birth["child"]) == role]
+        born = Counter(str(birth.get("operator")) for birth in of_role)
+        alive = Counter(
+            str(birth.get("operator")) for birth in of_role if living[birth["child"]] is birth
+        )
+        for name, count in born.most_common():
+            row = {"role": role, "operator": name, "born": count, "alive": alive[name]}
+            at = {"replaced": 0, "first": SPAN, "last": LAST}
+            rows.append(row | {key: gaps.get((name, step)) for key, step in at.items()})
+    return rows
+
+
+def _births(run: RunData) -> list[dict[str, Any]]:
+    return [birth for birth in run.read("lineage") if isinstance(birth.get("child"), str)]

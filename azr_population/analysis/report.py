@@ -16,6 +16,7 @@ from azr_population.analysis.changes import (
     measured_changes,
     tiles_of,
 )
+from azr_population.analysis.children import children_by_operator
 from azr_population.analysis.family_tree import family_trees, replacements
 from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.summary import summary
@@ -113,8 +114,7 @@ def _page(run: RunData) -> str:
         match_ups=figures.match_ups(matches, len(born)),
         members_now=run_tables.members_now(steps, born),
         trees=family_trees(born, members, last),
-        credit=run_tables.operator_credit(table),
-        grace_period=_grace_period(run),
+        children=children_by_operator(run),
         born=born,
         pairs=[
             (task_cards.card(domain, early, "early"), task_cards.card(domain, late, "late"))
@@ -155,12 +155,6 @@ def _warnings(run: RunData) -> list[str]:
         else first.text
         for first, *others in by_kind.values()
     ]
-
-
-def _grace_period(run: RunData) -> float:
-    """Steps in which a child cannot be replaced; inside AZR `evolution` is in `population`."""
-    inside = run.value("population", "evolution", "grace_period")
-    return number(run.value("evolution", "grace_period") or inside) or 0.0
 
 
 def _facts(run: RunData, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The tables of a run's page as records: members, credit of operators, consumption."""
+"""The tables of a run's page as records: members, consumption."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,19 +48,6 @@ def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[di
             by_number(row["name"]),
         ),
     )
-
-
-def operator_credit(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A record per operator, the most used first, as the run noted it at its last replacement:
-    `operator`, and what `evolution/<operator>/...` has."""
-    rows = frame[frame["metric"].str.match(r"evolution/[^/]+/")]
-    rows = rows[rows["step"] == rows["step"].max()]
-    credit: dict[str, dict[str, Any]] = {}
-    for metric, value in zip(rows["metric"], rows["value"], strict=True):
-        _, operator, key = metric.split("/", 2)
-        counts = dict.fromkeys(("born", "alive", "judged", "passed"), 0.0)
-        credit.setdefault(operator, {"operator": operator, **counts})[key] = value
-    return sorted(credit.values(), key=lambda row: (-row["born"], row["operator"]))
 
 
 def consumption(frame: pd.DataFrame) -> pd.DataFrame:

@@ -193,7 +193,7 @@ class Population:
             replayed: attempts outside the matches.
         """
         metrics = record.step_record(self, proposals, replayed, updates, generated, matches)
-        metrics |= self.evolution.metrics(self.step, len(births))
+        metrics["evolution/replaced"] = float(len(births))
         for proposal in proposals:
             if proposal.task is not None:
                 self.buffer.add(proposal.task)

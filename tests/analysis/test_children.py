@@ -2,7 +2,7 @@
 
 import pytest
 
-from azr_population.analysis.children import ALL, child_gaps, recovery
+from azr_population.analysis.children import ALL, child_gaps, children_by_operator, recovery
 
 BORN = {"step": 10, "child": "student_0", "operator": "dare"}
 
@@ -55,3 +55,12 @@ def test_a_seed_is_one_observation(write):
     assert at.loc[ALL, "low"] < -0.215 < at.loc[ALL, "high"]
     assert at.loc["dare", ["births", "seeds"]].tolist() == [3, 2]
     assert at.loc["dare", "low"] != at.loc["dare", "low"], "two seeds have no interval"
+
+
+def test_a_run_s_page_has_a_row_for_each_operator_and_role(write):
+    births = [BORN, {**BORN, "step": 12, "child": "student_1"}, {**BORN, "step": 17}]
+    births += [{**BORN, "child": "teacher_0", "operator": "layer_wise"}]
+    students, teachers = children_by_operator(write(metrics=lines(), lineage=births))
+    counts = {"role": "student", "operator": "dare", "born": 3, "alive": 2}
+    assert students.items() >= counts.items() and students["replaced"] < students["last"]
+    assert teachers["operator"] == "layer_wise" and teachers["replaced"] is None

@@ -38,22 +38,3 @@ def test_totals_per_member():
     assert (totals["role"], totals["trained_samples"], totals["rollouts"]) == ("student", 96, 0)
     assert used["seconds"].sum() == 10.0
     assert run_tables.consumption(tidy([{"step": 1, "agent_0/reward": 1.0}]))["seconds"].sum() == 0
-
-
-def test_credit_is_what_the_run_noted_at_its_last_replacement():
-    lines = [
-        {"step": 5, "evolution/dare/born": 1, "evolution/replaced": 2},
-        {
-            "step": 10,
-            "evolution/dare/born": 2,
-            "evolution/dare/passed": 1,
-            "evolution/ties/born": 3,
-        },
-        {"step": 11, "evolution/replaced": 0},
-    ]
-    counts = {"alive": 0.0, "judged": 0.0, "passed": 0.0}
-    assert run_tables.operator_credit(tidy(lines)) == [
-        {"operator": "ties", **counts, "born": 3.0},
-        {"operator": "dare", **counts, "born": 2.0, "passed": 1.0},
-    ]
-    assert run_tables.operator_credit(tidy(lines[2:])) == []

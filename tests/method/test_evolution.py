@@ -1,7 +1,6 @@
-"""Replacement as a run does it, without an engine: adapters are never looked at; and credit."""
+"""Replacement as a run does it, without an engine: adapters are never looked at."""
 
 import json
-import math
 
 import pytest
 
@@ -49,23 +48,6 @@ def test_children_are_made_by_the_operators_and_options_of_the_run():
     assert roster.to_json() == Roster.from_json(json.loads(json.dumps(roster.to_json()))).to_json()
 
 
-def test_credit_of_a_step_compares_child_victim_and_parent():
-    evolved, nursery, roster = evolution(), Nursery(), rated()
-    evolved.replace(2, roster, nursery)
-    roster["teacher_2"].rating = Rating(27.0, 1.0)  # its victim had 24, its parent less than 26
-    roster["student_2"].rating = Rating(24.0, 1.0)
-    evolved.replace(4, roster, nursery)
-    metrics = evolved.metrics(4, 2)
-    credit = {
-        key.rpartition("/")[2]: value
-        for key, value in metrics.items()
-        if key.startswith("evolution/full_gaussian/")
-    }
-    assert (credit["born"], credit["alive"], credit["judged"], credit["passed"]) == (4, 3, 2, 1)
-    assert credit["gain_over_victim"] == pytest.approx((3.0 + 0.0) / 2)
-    assert credit["mean_life"] == 1.0
-
-
 def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
     evolved, roster = evolution(), rated()
     before = {member.name: member.rating.mu for member in roster}
@@ -76,63 +58,6 @@ def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
     moved = {before[name] - after[name] for name in after if name not in replaced}
     assert len({round(shift, 9) for shift in moved}) == 1 and min(moved) > 0
     assert replaced == pytest.approx({name: after[name] for name in replaced})
-
-
-INF = math.inf
-
-
-def lived():
-    """Four births: dare's children at 5 and 15 in the place of a; layer_wise's at 5 and 10."""
-    credit = evolution()
-    credit.score_children(5, {"a": 1.0, "b": -INF, "c": 9.0})
-    credit.record_birth(5, "dare", "a", "c", 1.0)
-    credit.record_birth(5, "layer_wise", "b", "c", -INF)
-    credit.score_children(10, {"a": 3.0, "b": 4.0, "c": 7.0})
-    credit.record_birth(10, "layer_wise", "b", "a", 4.0)
-    credit.score_children(15, {"a": 0.0, "b": 6.0, "c": 7.0})
-    credit.record_birth(15, "dare", "a", "c", 0.0)
-    return credit
-
-
-def test_children_are_counted_and_judged_once():
-    summary = lived().operator_credit(20)
-    assert summary["dare"] == {
-        "born": 2,
-        "alive": 1,
-        "replaced": 1,
-        "mean_life": 7.5,  # 5..15 and 15..20
-        "judged": 1,
-        "passed": 1,  # at 10; replaced at 15
-        "mean_rank": 0.0,
-        "mean_fitness": 3.0,
-        "gain_over_victim": 2.0,  # 3 at step 10 after 1 at step 5
-        "gain_over_parent": -4.0,  # 3 beside 7 at step 10
-    }
-    assert summary["layer_wise"] == {
-        "born": 2,
-        "alive": 1,
-        "replaced": 1,
-        "mean_life": 7.5,  # 5..10 and 10..20
-        "judged": 2,
-        "passed": 1,  # the first was replaced when it was judged
-        "mean_rank": 0.5,  # 4 between 3 and 7, 6 between 0 and 7
-        "mean_fitness": 5.0,
-        "gain_over_victim": 2.0,  # nobody knows the first one's
-        "gain_over_parent": (-3.0 + 6.0) / 2,
-    }
-
-
-def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives():
-    credit = evolution(grace_period=10)
-    credit.record_birth(5, "dare", "a", "c", 1.0)
-    credit.score_children(10, {"a": 3.0, "b": 1.0, "c": 2.0})
-    assert credit.operator_credit(10)["dare"]["judged"] == 0
-    credit.record_birth(10, "dare", "c", "b", 2.0)
-    credit.score_children(15, {"a": 4.0, "b": 1.0, "c": 9.0})
-    summary = credit.operator_credit(15)["dare"]
-    assert (summary["born"], summary["judged"], summary["passed"]) == (2, 1, 1)
-    assert summary["gain_over_victim"] == 3.0
-    assert summary["gain_over_parent"] is None  # c is another one now
 
 
 @pytest.mark.parametrize(("bounds", "limits"), [(None, (1e-6, 0.1)), ([5e-5, 2e-3], (5e-5, 2e-3))])

@@ -229,7 +229,6 @@ def test_what_cannot_evolve_is_refused(how):
         ("buffer", [{"type": "code_o"}]),
         ("buffer", "none"),
         ("rewards", {"teacher_0": ["much"]}),
-        ("credit", [{"operator": "dare", "child": 3}]),
     ],
 )
 def test_a_damaged_state_is_refused(path, value):

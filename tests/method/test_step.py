@@ -91,23 +91,14 @@ def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population
         )
 
 
-def credit_of(record):
-    """The operators' part of a step's metrics."""
-    return {k: v for k, v in record.metrics.items() if re.match(r"evolution/\w.*/", k)}
-
-
-def test_births_and_credit_go_on_from_a_saved_state(play, config, population):
+def test_births_go_on_from_a_saved_state(play, config, population):
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
     evolution.interval, evolution.grace_period = 2, 0
     expected, again = whole_and_resumed(play)
     assert [record.lineage for record in again] == [record.lineage for record in expected[4:]]
-    assert credit_of(again[1]) == credit_of(expected[5])
     born = [birth for record in expected for birth in record.lineage]
     made = {birth["operator"]: birth["options"] for birth in born}
     assert made["layer_wise+svd_structured"]["svd_structured.eps"] == 0.2
-    assert [not credit_of(record) for record in expected] == [True, False] * 3
-    credit = credit_of(expected[5])
-    assert sum(v for key, v in credit.items() if key.endswith("/born")) == len(born) == 6
-    assert sum(v for key, v in credit.items() if key.endswith("/judged")) == 4
+    assert len(born) == 6
