@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -100,23 +101,23 @@ def _programs(changes: Mapping[str, Change]) -> str:
 
 
 def _held_out(run: RunData) -> str:
-    """Groups that are solved throughout are only counted."""
+    """Groups that are always or never solved are only counted."""
     evals = [line for line in run.lines if "eval/greedy" in line]
     if len(evals) < 2:
         return ""
-    texts, known = list[str](), 0
+    texts, same = list[str](), Counter[str]()
     for key in evals[0]:
         if key.count("/") == 3 and key.startswith("eval/greedy/") and key in evals[-1]:
             first, last = (number(line[key]) or 0.0 for line in (evals[0], evals[-1]))
-            if min(first, last) > 0.99:
-                known += 1
+            if min(first, last) > 0.99 or max(first, last) < 0.01:
+                same[f"{first:.0%}"] += 1
             else:
-                texts.append(
-                    f"{key.rpartition('/')[2].replace('_', ' ')} {first:.0%} to {last:.0%}"
-                )
-    if known:
-        texts.append(f"{known} others 100% throughout")
-    return f"Held-out tasks: {', '.join(texts)}." if texts else ""
+                name = key.rpartition("/")[2].replace("_", " ").lstrip("0")
+                texts.append(f"{name} {first:.0%} to {last:.0%}")
+    if not texts:
+        return ""
+    texts += [f"{count} others {share} throughout" for share, count in same.items()]
+    return f"Held-out tasks: {', '.join(texts)}."
 
 
 def _best(run: RunData) -> str:

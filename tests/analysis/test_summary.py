@@ -138,9 +138,9 @@ def change(first, last, low, high):
     return Change(first, last, Estimate(last - first, low, high, (9,)))
 
 
-def test_held_out_groups_are_told_in_their_order_and_what_is_always_solved_is_counted():
-    names = ("shallow/01", "shallow/06", "deep/07", "deep/12")
-    scores = ((1.0, 1.0), (1.0, 0.9), (0.75, 0.8), (0.0, 0.05))
+def test_held_out_groups_are_told_in_their_order_and_what_is_always_or_never_solved_is_counted():
+    names = ("shallow/01", "shallow/06_statements", "deep/07", "deep/10", "deep/11", "deep/12")
+    scores = ((1.0, 1.0), (1.0, 0.9), (0.75, 0.8), (0.0, 0.05), (0.0, 0.0), (0.0, 0.0))
     lines = [
         {"eval/greedy": 0.5, "eval/greedy/deep": 0.4}
         | {f"eval/greedy/{name}": pair[end] for name, pair in zip(names, scores, strict=True)}
@@ -148,7 +148,8 @@ def test_held_out_groups_are_told_in_their_order_and_what_is_always_solved_is_co
     ]
     told = _held_out(SimpleNamespace(lines=[lines[0], {"step": 2}, lines[1]]))
     assert told == (
-        "Held-out tasks: 06 100% to 90%, 07 75% to 80%, 12 0% to 5%, 1 others 100% throughout."
+        "Held-out tasks: 6 statements 100% to 90%, 7 75% to 80%, 10 0% to 5%, "
+        "1 others 100% throughout, 2 others 0% throughout."
     )
     assert _held_out(SimpleNamespace(lines=lines[:1])) == ""
 
