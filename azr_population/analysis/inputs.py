@@ -17,7 +17,7 @@ _EVAL_SETTINGS = (
     *("eval.tasks_per_type", "eval.seed", "task.types", "task.domain"),
     *("base.prompt_format", "engine.max_answer_tokens"),
 )
-_SAMPLED_METRICS = ("eval/t0.4", "eval/t1", "eval/pass@8")
+_SAMPLED_METRICS = ("eval/t1", "eval/pass@8")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ SHARED = (
     _eval("eval/greedy", "Held-out tasks, greedy"),
     _eval("eval/best", "Held-out tasks, best member", "larger populations get lucky more often"),
     _eval("eval/worst", "Held-out tasks, weakest member"),
-    _eval("eval/t0.4", "Held-out tasks, temperature 0.4"),
     _eval("eval/t1", "Held-out tasks, temperature 1"),
     _eval("eval/pass@8", "Held-out tasks, pass@8"),
     Metric("solve_rate", "Solve rate", "attempts at valid tasks of the step", "solved",

@@ -3,11 +3,11 @@
 The solve rate of self-play mixes skill with changes of the tasks; the eval keeps the tasks fixed.
 
 The main metric is greedy decoding, as in the paper. A gain at temperature 1 can be sharpening
-alone. The eval also reports temperatures 1 and 0.4, and pass@k. If a task has exactly one right
-answer text, its score at temperature 1 is that text's probability and needs no samples. Otherwise,
-and at 0.4, it is the share of right answers among samples. Their random numbers depend on (eval,
-run, step, role and number of the member): other members do not change a member's score, two evals
-share no noise, and populations with one seed draw the same numbers.
+alone. The eval also reports temperature 1 and pass@k. If a task has exactly one right answer text,
+its score at temperature 1 is that text's probability and needs no samples. Otherwise it is the
+share of right answers among samples. Their random numbers depend on (eval, run, step, role and
+number of the member): other members do not change a member's score, two evals share no noise, and
+populations with one seed draw the same numbers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from azr_population.method.replacement import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 
-LOW_TEMPERATURE = 0.4
-"""The second temperature, between greedy decoding and training."""
 PASS_AT = 8
 """The k of pass@k; fewer if there are fewer samples."""
 
 Scores = dict[str, list[float | None]]
-"""One member's score in [0, 1] at each task, in the eval's order, by decoding: `greedy`, `t0.4`,
+"""One member's score in [0, 1] at each task, in the eval's order, by decoding: `greedy`,
 `t1` (a probability or a share of samples), and `pass@<k>` (at temperature 1, unbiased). None: the
 task could not be judged (see `solve_and_grade`), and counts for nobody."""
 
@@ -134,13 +132,9 @@ class HeldOutEval:
         scores = []
         for member in members:
             t1 = self.solve_rates(context, member, run_seed, step)
-            low, seed = LOW_TEMPERATURE, self._seed(member, run_seed, step)
             scores.append(
                 {
                     "greedy": self.greedy(context, member),
-                    f"t{low:g}": solved_shares(
-                        context, self.tasks, member.slot, low, samples, seed
-                    ),
                     "t1": t1,
                     f"pass@{k}": [
                         None

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("options", "fitness", "shares"), dict),
     **dict.fromkeys(("parents", "inputs", "outputs", "answers", "solved", "reasons"), list),
-    **dict.fromkeys(("greedy", "t0.4", "t1"), list),
+    **dict.fromkeys(("greedy", "t1"), list),
     **dict.fromkeys(("child", "teacher", "student", "member", "operator", "program", "type"), str),
     **dict.fromkeys(("phase", "verdict", "reason", "prompt", "completion"), str),
     "generation": int,
@@ -18,7 +18,7 @@ _KINDS: dict[str, type] = {
 _NUMBERS = frozenset(
     ("proposed", "valid", "solve_rate", "reward", "advantage", "log_prob", "tokens")
 )
-_SCORES = frozenset(("greedy", "t0.4", "t1"))
+_SCORES = frozenset(("greedy", "t1"))
 
 LONGEST = 4_000_000
 """Most bytes of a row; our longest, with a prompt of 8,000 tokens, has a hundredth of it."""

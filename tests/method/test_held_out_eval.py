@@ -42,8 +42,8 @@ def test_students_sit_it_and_their_scores_are_their_skills(play, held_out, popul
         ("student_1", 2, [0.0] * 20),
     ]
     for row in result.evals:
-        assert row["greedy"] == row["t0.4"] == row["pass@2"] == row["t1"]
-    assert {metrics[f"eval/{name}"] for name in ("t0.4", "t1", "pass@2")} == {0.5}
+        assert row["greedy"] == row["pass@2"] == row["t1"]
+    assert {metrics[f"eval/{name}"] for name in ("t1", "pass@2")} == {0.5}
     # One solves every task and the other none: they differ by skill alone.
     assert metrics["eval/disagreement"] == metrics["eval/reliability"] == 1.0
     assert metrics["eval/member_std"] == pytest.approx(0.5**0.5)
