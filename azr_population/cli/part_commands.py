@@ -112,7 +112,7 @@ def completion(shell: str) -> None:
 @app.command()
 @run_argument
 @click.option(
-    "--to", "format", type=click.Choice(["csv", "jsonl", "verifiers"]), help="the format of tasks"
+    "--to", "format", type=click.Choice(["jsonl", "verifiers"]), help="the format of tasks"
 )
 @out_option(metavar="FOLDER", help="a new folder for them")
 @click.option(
@@ -122,11 +122,10 @@ def completion(shell: str) -> None:
 def export(
     path: str, format: str | None, out: Path | None, merged: Path | None, base: Path | None
 ) -> None:
-    """Write a run's tasks and figures as a data set, tables or a taskset; or a member as a model.
+    """Write a run's tasks as a data set or a taskset; or a member as a model.
 
     \b
       azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
-      azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
       azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
       azr-population export runs/mine/student_0 --merged model     base and adapter in one
     """

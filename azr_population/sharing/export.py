@@ -1,4 +1,4 @@
-"""A run's tasks and figures in the formats of others."""
+"""A run's tasks in the formats of others."""
 
 import json
 import keyword
@@ -9,11 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
-from azr_population.hosts.loggers import step_figures
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
 
@@ -140,22 +137,6 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
     return f"{len(rows)} tasks"
 
 
-def _csv(run: RunDirectory, folder: Path, name: str) -> str:
-    """Every figure of every step, under the names that loggers use."""
-    lines = [
-        (line["step"], *figure)
-        for line in run.read("metrics")
-        for figure in step_figures(line).items()
-    ]
-    if not lines:
-        raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
-    figures = pd.DataFrame(lines, columns=["step", "name", "value"])
-    # A spreadsheet would run such a name as a formula.
-    figures["name"] = figures["name"].str.replace(r"^(?=[=+@\t\r-])", "'", regex=True)
-    figures.to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
-    return f"{len(figures)} metrics"
-
-
 def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
     module = re.sub(r"[-. ]+", "_", name).lower()
     if not re.fullmatch(r"[a-z]\w*", module, re.ASCII) or keyword.iskeyword(module):
@@ -173,7 +154,6 @@ def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
 
 FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
     "jsonl": _jsonl,
-    "csv": _csv,
     "verifiers": _verifiers,
 }
 """Each writes into an empty folder, which will have this name, and says what it wrote."""

@@ -34,11 +34,6 @@ def test_json_lines_come_with_a_card_that_counts_them(run, tmp_path):
     assert "code_i: 1" in card and "code_o: 1" in card and "data_files: tasks.jsonl" in card
 
 
-def test_figures_are_a_long_table(run, tmp_path):
-    lines = (export(run, tmp_path, "csv") / "metrics.csv").read_text().splitlines()
-    assert lines[0] == "step,name,value" and any("teacher/valid_frac,0.5" in line for line in lines)
-
-
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):
     (tmp_path / "there").mkdir()
     for out in ("there", "9 lives"):
