@@ -113,8 +113,8 @@ class ComparedMetric:
             missing = self.measured[than].missing or self.measured[arm].missing
             return NOTHING, missing or "not the same measure"
         if math.isnan(test.low):
-            few = min(test.counts) < FEWEST
-            return test, f"no verdict: {'fewer than three seeds' if few else 'no variance'}"
+            few = min(test.counts) < FEWEST  # as the sentence and the heads of the columns say
+            return test, "no verdict" if few else "no verdict: no variance"
         if not test.p < LEVEL:
             return test, "no difference shown"
         return test, "higher" if test.mean > 0 else "lower"

@@ -88,6 +88,7 @@ def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):
     assert [list(of.samples.values()) for of in row.measured] == [[0.32], [0.33]]
     assert "at step 5, the last at which all have a value" in compared.pairs[0].sentence
     assert "No verdict" in compared.pairs[0].sentence
+    assert row.difference(1)[1] == "no verdict"
 
 
 @pytest.mark.parametrize(
