@@ -141,6 +141,11 @@ def test_every_printed_command_is_taken(printed, capsys, monkeypatch, extension_
         check(words[1:])
 
 
+def test_operators_of_installed_packages_are_listed(extension_folder, capsys):
+    assert main(["evolve", "--list"]) == 0
+    assert "  forget_layer  (1 parent)\n" in capsys.readouterr().out
+
+
 @pytest.mark.integration
 def test_what_is_ones_own_plays(extension_folder, capsys):
     small = [

@@ -9,6 +9,7 @@ import torch
 from azr_population.errors import UserError
 from azr_population.registry import trust
 from azr_population.weights.breeding import Operator, all_operators, breed, get_operator
+from azr_population.weights.operator import OPERATORS
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 
@@ -54,9 +55,9 @@ def make_child(
 
 
 def operator_list() -> str:
-    """All operators with their options, one paragraph each."""
+    """All operators with their options, one paragraph each, those of installed packages last."""
     lines = []
-    for operator in all_operators():
+    for operator in [*all_operators(), *map(get_operator, OPERATORS.installed())]:
         lines.append(f"{operator.code}  {operator.name}  ({_parents(operator)})")
         summary = (inspect.getdoc(operator.function) or "").partition("\n")[0]
         lines.append(f"    {summary}")
