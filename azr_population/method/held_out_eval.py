@@ -180,16 +180,8 @@ def solved_shares(
     return [mean(attempt.solved for attempt in replay.attempts) for replay in replays]
 
 
-def known_shares(
-    context: StepContext,
-    tasks: Sequence[Task],
-    slot: int,
-    temperature: float,
-    samples: int,
-    seed: int,
-) -> list[float]:
-    """As `solved_shares`. Raises ValueError: a task could not be judged."""
-    shares = solved_shares(context, tasks, slot, temperature, samples, seed)
+def all_known(shares: Sequence[float | None]) -> list[float]:
+    """The `solved_shares`. Raises ValueError: a task could not be judged."""
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         raise ValueError(f"{len(shares) - len(known)} tasks could not be judged")

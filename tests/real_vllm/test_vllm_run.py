@@ -6,19 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from small_run import WITH_BIRTHS
 
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.peft_folder import load_adapter
 
 pytestmark = [pytest.mark.slow]
 
-SMALL = [
-    "population=2t2s", "population.batch_size=6", "population.samples_per_task=2",
-    "population.student_lr=1e-3",
-    "task=code_o", "evolution.interval=2", "evolution.grace_period=0", "eval.every=0", "seed=3",
-    "run.checkpoint_every=1", "referee.allow_unsandboxed=true", "engine.threads=1",
-    "engine.rollout=vllm", "engine.vllm.max_num_seqs=16",
-]  # fmt: skip
+SMALL = [*WITH_BIRTHS, "engine.rollout=vllm", "engine.vllm.max_num_seqs=16"]
 
 
 def command(*words):

@@ -34,7 +34,7 @@ from azr_population.engines.engine import (
 )
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
-from azr_population.method.held_out_eval import known_shares
+from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.referee import Referee
@@ -66,7 +66,7 @@ def look(folder: str, per_operation: int, per_depth: int, depths: int, proposals
         print("operations below .99:", {k: v for k, v in operations.items() if v[0] < 0.99})
         for type in TaskType:
             tasks = held_out(type, per_depth, depths)
-            greedy = known_shares(context, tasks, 0, 0.0, 1, 5)
+            greedy = all_known(solved_shares(context, tasks, 0, 0.0, 1, 5))
             print(type, "held out, greedy, by depth:", shares([depth(t) for t in tasks], greedy))
             print(type, json.dumps(proposed(context, type, proposals)), flush=True)
 
@@ -84,7 +84,7 @@ def by_operation(context: StepContext, count: int) -> dict[Any, tuple[float, int
                 if value != str(x):
                     tasks.append(Task("code_o", chains.source(chain), (str(x),), (value,)))
                     keys.append(f"{name} {length}")
-    return shares(keys, known_shares(context, tasks, 0, 0.0, 1, 5))
+    return shares(keys, all_known(solved_shares(context, tasks, 0, 0.0, 1, 5)))
 
 
 def held_out(type: str, per_depth: int, depths: int = EVAL_DEPTHS) -> list[Task]:
@@ -109,7 +109,7 @@ def proposed(context: StepContext, type: str, count: int) -> dict[str, Any]:
     verdicts = [next(judged) if p else "unparsed" for p in parsed]
     lines = [completion.text.count(" = ") for (completion,) in written]
     tasks = [verdict for verdict in verdicts if isinstance(verdict, Task)]
-    rates = known_shares(context, tasks, 0, 1.0, 4, 5)
+    rates = all_known(solved_shares(context, tasks, 0, 1.0, 4, 5))
     return {
         "valid by depth": shares(lines, [float(isinstance(v, Task)) for v in verdicts]),
         "refused": Counter(v for v in verdicts if not isinstance(v, Task)),
@@ -152,7 +152,7 @@ def train(args: argparse.Namespace) -> None:
                 wanted = ("valid_frac", "solve_rate", "lines")
                 line |= {k: round(v, 3) for k, v in metrics.items() if k.endswith(wanted)}
             if step % args.every == 0 or step == args.steps:
-                greedy = known_shares(context, exam, student.slot, 0.0, 1, 5)
+                greedy = all_known(solved_shares(context, exam, student.slot, 0.0, 1, 5))
                 by_depth = {
                     k: mean for k, (mean, _) in shares(list(map(depth, exam)), greedy).items()
                 }

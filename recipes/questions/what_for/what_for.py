@@ -20,7 +20,7 @@ from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.stored import open_context, stored_members, stored_plan
-from azr_population.method.held_out_eval import known_shares
+from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
@@ -45,7 +45,7 @@ class Scores:
     ) -> list[float]:
         """The share of right answers to each task. Raises ValueError: one could not be judged."""
         self._context.engine.write(0, adapter)
-        return known_shares(self._context, tasks, 0, temperature, samples, seed)
+        return all_known(solved_shares(self._context, tasks, 0, temperature, samples, seed))
 
     def greedy(self, adapter: Adapter, tasks: Sequence[Task]) -> float:
         return fmean(self.shares(adapter, tasks, 0.0, 1, 0))

@@ -10,18 +10,12 @@ import tempfile
 
 import pytest
 from ray_heads import environment, ray_head
+from small_run import WITH_BIRTHS
 
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.peft_folder import load_adapter
 
 pytestmark = [pytest.mark.slow]
-
-SMALL = [
-    "population=2t2s", "population.batch_size=6", "population.samples_per_task=2",
-    "population.student_lr=1e-3",
-    "task=code_o", "evolution.interval=2", "evolution.grace_period=0", "eval.every=0", "seed=3",
-    "run.checkpoint_every=1", "referee.allow_unsandboxed=true", "engine.threads=1",
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +54,7 @@ def output_of(run):
 
 
 def train(run, *words, address=""):
-    with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
+    with training(run, "train", f"run.dir={run}", *WITH_BIRTHS, *words, address=address) as process:
         assert process.wait(1200) == 0, output_of(run)[-3000:]
 
 
@@ -108,7 +102,7 @@ def test_two_workers_end_where_one_does(tmp_path):
 
 def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path):
     run = tmp_path / "run"
-    words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
+    words = ["train", f"run.dir={run}", *WITH_BIRTHS, "engine=ray", "run.steps=50"]
     with training(run, *words) as process:
         wait_for(run, process, 1)
         workers = [
@@ -136,7 +130,7 @@ def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path):
 def test_ctrl_c_leaves_no_process(tmp_path):
     psutil = pytest.importorskip("psutil")
     run = tmp_path / "run"
-    words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
+    words = ["train", f"run.dir={run}", *WITH_BIRTHS, "engine=ray", "run.steps=50"]
     with training(run, *words) as process:
         wait_for(run, process, 1)
         children = group_processes(process)
@@ -151,7 +145,7 @@ def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_
     run, greedy = tmp_path / "run", tmp_path / "greedy"
     with ray_head(tmp_path / "head.log", 2, environment()) as address:
         train(run, "engine=ray", "engine.workers=2", "run.steps=1", address=address)
-        words = ["train", f"run.dir={greedy}", *SMALL, "engine=ray", "engine.workers=3"]
+        words = ["train", f"run.dir={greedy}", *WITH_BIRTHS, "engine=ray", "engine.workers=3"]
         with training(greedy, *words, address=address) as process:
             assert process.wait(300) == 2
         assert "engine.workers" in output_of(greedy)
