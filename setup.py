@@ -40,7 +40,7 @@ setup(
             "*/*/*.sh",
             "runs/**/*.yaml",
             "runs/**/*.json",
-            "runs/**/*.jsonl.gz",
+            "runs/**/*.jsonl*",
         ],
     },
 )
