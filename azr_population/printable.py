@@ -69,17 +69,16 @@ def printable(value: Any) -> str:
     )
 
 
-def redact(value: Any, key: str = "") -> Any:
+def redact(value: Any) -> Any:
     """`value` (text, or nested mappings and sequences) with `HIDDEN` for the values of secret keys
-    and options, and for what looks like a token. `key` is the value's key, if any. Numbers,
-    booleans and None do not change."""
-    return _mapped(value, key, _without_secrets)
+    and options, and for what looks like a token. Numbers, booleans and None do not change."""
+    return _mapped(value, "", _without_secrets)
 
 
-def shareable(value: Any, key: str = "") -> Any:
+def shareable(value: Any) -> Any:
     """As `redact`, in a form that may be published: absolute paths are cut to their last part, and
     the names of this user and machine and the user's home are removed."""
-    return _mapped(value, key, _shareable_text)
+    return _mapped(value, "", _shareable_text)
 
 
 def _mapped(value: Any, key: str, change: Callable[[str], str]) -> Any:

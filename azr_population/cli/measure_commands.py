@@ -138,8 +138,8 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) ->
       azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html
       azr-population compare stock=azr_console.log ours=runs/4t4s
 
-    A RUN is a run's folder, a folder of runs named seed_*, or a stock AZR log (console output, or a
-    CSV export from Weights & Biases, one run per file).
+    A RUN is a run's folder, a folder of runs named seed_*, or the console output of stock AZR, one
+    run per file.
     """
     from azr_population.analysis.comparison import compare_arms
     from azr_population.analysis.comparison_page import print_comparison, write_comparison

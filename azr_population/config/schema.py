@@ -242,8 +242,6 @@ class TaskConfig(Section):
     example_tasks: int = Field(default=0, ge=0)
     """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
     buffer_size: int = Field(default=4096, ge=1)
-    seed_file: LocalPath | None = None
-    """AZR seed tasks (`*_seed_io.jsonl`) that fill the buffer before the first step."""
 
 
 class RefereeConfig(Section):
@@ -342,7 +340,6 @@ class EngineConfig(LearnerConfig):
     device: Literal["cpu", "cuda"] = "cpu"
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
-    temperature: float = Field(default=1.0, gt=0)
     max_proposal_tokens: int = Field(default=0, ge=0)
     """Longest proposal in tokens; 0: the prompt format's limit."""
     max_answer_tokens: int = Field(default=0, ge=0)

@@ -7,7 +7,6 @@ A domain is a folder here and a line in `known.py`, or a class of yours anywhere
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from azr_population.config.schema import TaskConfig
@@ -121,13 +120,6 @@ class Domain(ABC):
         """Groups that the eval's tasks of a type are reported by, in order; `part/group` counts for
         `part` too. Empty: none."""
         return []
-
-    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
-        """Proposals from a seed file. Raises UserError."""
-        raise UserError(
-            f"task.seed_file={path}: this task.domain reads no seed files; leave it out",
-            key="task.seed_file",
-        )
 
     def parts(self, task: Mapping[str, Any]) -> list[tuple[str, str]]:
         """A record of `tasks.jsonl` as people read it: program, calls and message by name."""

@@ -4,7 +4,7 @@ were valid so far."""
 import hashlib
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -97,10 +97,6 @@ class TaskBuffer:
         chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
         return [pool[int(index)] for index in chosen]
 
-    def remove(self, unwanted: Callable[[Task], bool]) -> None:
-        """Takes these tasks out."""
-        self._put([task for task in self if not unwanted(task)])
-
     def state(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""
         return [asdict(task) for task in self]
@@ -108,11 +104,9 @@ class TaskBuffer:
     def load_state(self, state: Sequence[Mapping[str, Any]]) -> None:
         """The inverse of `state`. Raises ValueError: a task is not one, is there twice, or the
         buffer does not hold so many."""
-        self._put([task_from_dict(fields) for fields in state])
-        if len(self) != len(state):
-            raise ValueError(f"{len(state)} tasks in a buffer, {len(self)} of which it can hold")
-
-    def _put(self, tasks: Sequence[Task]) -> None:
+        tasks = [task_from_dict(fields) for fields in state]
         self._tasks, self._last = {}, []
         for task in tasks:
             self.add(task)
+        if len(self) != len(state):
+            raise ValueError(f"{len(state)} tasks in a buffer, {len(self)} of which it can hold")

@@ -65,9 +65,7 @@ def propose(
         population.buffer.sample(task_config.example_tasks, examples, type) for _, type in asked
     ]
     seed = streams.integer("propose", step)
-    return write_proposals(
-        context, asked, seed, shown, config.temperature, config.max_proposal_tokens
-    )
+    return write_proposals(context, asked, seed, shown, config.max_proposal_tokens)
 
 
 def write_proposals(
@@ -75,7 +73,6 @@ def write_proposals(
     asked: Sequence[tuple[Match, str]],
     seed: int,
     examples: Sequence[Sequence[Task]] | None = None,
-    temperature: float = 1.0,
     max_tokens: int = 0,
 ) -> list[Proposal]:
     """A proposal by each match's teacher, read but not yet verified; `examples` are the tasks that
@@ -87,10 +84,7 @@ def write_proposals(
             for (_, type), tasks in zip(asked, examples or [()] * len(asked), strict=True)
         ],
         [match.teacher.slot for match, _ in asked],
-        Sampling(
-            tuple(max_tokens or format.max_new_tokens(type, "propose") for _, type in asked),
-            temperature,
-        ),
+        Sampling(tuple(max_tokens or format.max_new_tokens(type, "propose") for _, type in asked)),
         seed,
     )
     return [
@@ -251,16 +245,6 @@ def score_gold(rows: Sequence[Proposal], context: StepContext) -> None:
     values = gold_probabilities(context, [task for _, task, _ in valid], [s for *_, s in valid])
     for (row, *_), value in zip(valid, values, strict=True):
         row.gold_probability = value
-
-
-def valid_tasks(
-    proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, task_config: TaskConfig
-) -> list[Task]:
-    """The valid tasks among these proposals, of the types that the run has."""
-    types = domain.wanted(task_config.types)
-    seeds = [proposal for proposal in proposals if proposal.type in types]
-    verdicts = domain.judge(seeds, referee, task_config)
-    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
 def draw_replay(population: Population) -> list[Replay]:

@@ -67,8 +67,7 @@ class SelfPlay:
                 context,
                 seed,
                 population.config.samples_per_task,
-                engine.temperature,
-                engine.max_answer_tokens,
+                max_tokens=engine.max_answer_tokens,
             )
         with clock("grade"):
             grade([*proposals, *replays], context)

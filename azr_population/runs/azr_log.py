@@ -1,17 +1,16 @@
-"""Stock AZR runs, read from their console output or a CSV export from Weights & Biases.
+"""Stock AZR runs, read from their console output.
 
 AZR logs through veRL (verl/utils/logger/aggregate_logger.py): one line per step,
 `step:<n> - <key>:<value> - <key>:<value>`. Its keys are AZR's (trainer/ppo/azr_ray_trainer.py,
 rewards/reward_managers.py): `gen_<type>/...` of proposals and `pred_<type>/...` of answers.
 """
 
-import io
 import math
 import re
 from pathlib import Path
 from typing import Any
 
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError
 from azr_population.files import read_text
 
 Rows = dict[int, dict[str, float]]
@@ -50,7 +49,6 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _RAY_PREFIX = re.compile(r"^\(\w+ pid=\d+[^)\n]*\) ?", re.MULTILINE)
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
 _NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf)\)?")
-_STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
 SETTINGS = {
     "base": r"'model':\s*\{(?:[^{}]|\{[^{}]*\})*?'path':\s*'([^']+)'",
     "data.val_files": r"'val_files':\s*'([^']+)'",
@@ -67,18 +65,13 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     """All steps of a log, and those settings that console output prints. Raises UserError: the file
     cannot be read, or has no step, or nothing that AZR logs."""
     text = read_text(path, errors="replace")
-    settings: dict[str, str] = {}
-    if path.suffix.lower() == ".csv":
-        rows = _from_csv(path, text)
-    else:
-        rows = from_console(text, str(path))
-        plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
-        matches = {key: re.search(pattern, plain) for key, pattern in SETTINGS.items()}
-        settings = {key: match.group(1) for key, match in matches.items() if match}
+    rows = from_console(text, str(path))
+    plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
+    matches = {key: re.search(pattern, plain) for key, pattern in SETTINGS.items()}
+    settings = {key: match.group(1) for key, match in matches.items() if match}
     if not rows:
         raise UserError(
-            f"{path} holds no step of an AZR run: neither lines such as `step:1 - actor/entropy:0.3"
-            " - ...` nor a table with a column `_step`"
+            f"{path} holds no step of an AZR run, such as `step:1 - actor/entropy:0.3 - ...`"
         )
     keys = {key for values in rows.values() for key in values}
     if not any(map(_LOGGED.fullmatch, keys)):
@@ -135,31 +128,3 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
             if name == "validation":
                 line |= {key.replace(VALIDATION, "validation/"): found[key] for key in found}
     return [lines[step] for step in sorted(lines)]
-
-
-def _from_csv(path: Path, text: str) -> Rows:
-    """The steps of an export: of a run's history, or of a panel (`<run> - <key>`)."""
-    import pandas as pd  # takes half a second
-
-    try:
-        table = pd.read_csv(io.StringIO(text))
-    except ValueError as error:
-        raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
-    table.columns = [str(name).strip() for name in table.columns]
-    step = next((name for name in table.columns if name.lower() in _STEP_COLUMNS), None)
-    if step is None:
-        return {}
-    keys = [name for name in table.columns if not name.endswith(("__MIN", "__MAX", "__STEP"))]
-    runs = sorted({name.rpartition(" - ")[0] for name in keys} - {""})
-    if len(runs) > 1:
-        raise UserError(
-            f"{path} holds {len(runs)} runs ({', '.join(runs[:4])}): export one run per "
-            "file and pass them as NAME=FILE"
-        )
-    numbers = table[keys].apply(pd.to_numeric, errors="coerce")
-    numbers = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=[step])
-    rows: Rows = {}
-    for row in numbers.to_dict("records"):
-        values = {str(k).rpartition(" - ")[2]: v for k, v in row.items() if not math.isnan(v)}
-        rows.setdefault(int(row[step]), {}).update(values)
-    return rows

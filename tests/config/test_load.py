@@ -118,17 +118,15 @@ def test_the_page_of_the_reference_is_the_one_that_is_made():
 def test_paths_are_stored_from_the_root_and_names_on_the_hub_are_not(tmp_path):
     for name in ("base", "founder"):
         Path(name).mkdir()
-    Path("seeds.jsonl").touch()
     config = load_config(
         [
             "base=hf",
             "base.path=./base",
-            "task.seed_file=seeds.jsonl",
             "population.init_from.student=[founder,org/adapter]",
         ]
     )
     here = Path.cwd()
-    assert config.base.path == f"{here}/base" and config.task.seed_file == f"{here}/seeds.jsonl"
+    assert config.base.path == f"{here}/base"
     assert config.population.init_from.student == [f"{here}/founder", "org/adapter"]
     assert load_config(["base=hf", "base.path=org/model"]).base.path == "org/model"
 

@@ -293,13 +293,6 @@ def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monke
     assert "1.0 GB" in message and not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "."])
-def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
-    typed = [*SMALL, f"task.seed_file={path}", f"run.dir={tmp_path / 'run'}"]
-    named = path if path != "." else os.getcwd()
-    assert named in refused(capsys, "train", *typed)
-
-
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
     monkeypatch.setattr("azr_population.hosts.local.local_plan.room_on", lambda device: 10**9)

@@ -1,10 +1,7 @@
 """Code: AZR's types of task. The referee runs every program, rules refuse guessable ones."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
-
-from pydantic import BaseModel, ValidationError, model_validator
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
@@ -15,27 +12,9 @@ from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finit
 from azr_population.domains.code.task_types import TaskType, reference_answer, shown
 from azr_population.domains.domain import Domain, Verdict
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.errors import UserError, first_problem
-from azr_population.files import read_text
 from azr_population.referee import Program, Question, Referee
 
 _O, _I, _F = TaskType
-
-
-class _SeedRow(BaseModel):
-    """A program with one input: a code_o and a code_i proposal; or with several: one of code_f."""
-
-    snippet: str
-    imports: tuple[str, ...] | None = ()
-    input: str | None = None
-    inputs: tuple[str, ...] = ()
-    message: str = ""
-
-    @model_validator(mode="after")
-    def _has_an_input(self) -> "_SeedRow":
-        if self.input is None and not self.inputs:
-            raise ValueError("a row needs input or inputs")
-        return self
 
 
 class Code(Domain):
@@ -112,32 +91,6 @@ class Code(Domain):
 
     def strata(self, per_type: int) -> list[str]:
         return strata(per_type)
-
-    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
-        """Proposals from a file like AZR's `data/*_seed_io.jsonl` and `*_code_f_seed_io.jsonl`, one
-        per line and task type. Raises UserError: the file is missing, or a line is broken.
-
-        The recorded outputs are not used: the referee executes every program again, because AZR's
-        records hold outputs that were cut or depend on hash order.
-        """
-        proposals: list[ParsedProposal] = []
-        for number, line in enumerate(read_text(Path(path)).split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                row = _SeedRow.model_validate_json(line)
-            except ValidationError as error:
-                raise UserError(
-                    f"seed file {path}, line {number}: {first_problem(error)}; fix or remove it"
-                ) from error
-            inputs = row.inputs if row.input is None else (row.input,)
-            message = row.message if row.input is None else ""
-            types = (_F,) if row.input is None else (_O, _I)
-            proposals += [
-                ParsedProposal(type, row.snippet, inputs, message, row.imports or ())
-                for type in types
-            ]
-        return proposals
 
     def call(self, input: str, output: str) -> str:
         return f"f({input}) -> {output}"

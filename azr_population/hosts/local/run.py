@@ -142,8 +142,6 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
     config = plan.config
     view = view or console_view(config.run.console)
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
-    seed_file = None if checkpoint else config.task.seed_file
-    seeds = plan.domain.read_seeds(seed_file) if seed_file else []
     with _self_play(plan) as play, ExitStack() as stack:
         state = RunState(play, directory, plan.engine.base)
         if new:
@@ -165,7 +163,7 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
             # A crash may have come between the checkpoint and the members' folders.
             state.folders.export()
         else:
-            state.begin(seeds)
+            state.begin()
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
 from azr_population.config.effects import replay_settings
-from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
 from azr_population.method.member_folders import MemberFolders
-from azr_population.method.phases import valid_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory
@@ -27,14 +25,10 @@ class RunState:
         self.directory = directory
         self.folders = MemberFolders(play.population, play.context.engine.read, directory, base)
 
-    def begin(self, seeds: Sequence[ParsedProposal]) -> None:
-        """Sets the state before the first step: founders, and the seed tasks that are valid."""
-        play = self.play
-        context = play.context
-        play.population.load_founders(context.engine.read, context.engine.write)
-        for task in valid_tasks(seeds, context.domain, context.referee, play.config.task):
-            play.population.buffer.add(task)
-        self._drop_unwanted()
+    def begin(self) -> None:
+        """Sets the state before the first step: the founders."""
+        engine = self.play.context.engine
+        self.play.population.load_founders(engine.read, engine.write)
         self.save()
         self.take_snapshot()
 
@@ -91,15 +85,6 @@ class RunState:
                 f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to "
                 "continue from the one before"
             ) from error
-        self._drop_unwanted()
-
-    def _drop_unwanted(self) -> None:
-        """Seed tasks may be programs of this run's eval, or of a type that this run has not."""
-        play = self.play
-        types = play.context.domain.wanted(play.config.task.types)
-        play.population.buffer.remove(
-            lambda task: task.type not in types or play.held_out.is_copy(task.program)
-        )
 
 
 def _unsound(node: Any, path: str = "") -> str | None:

@@ -1,9 +1,4 @@
-import json
-import os
-from pathlib import Path
-
 import pytest
-from refusals import refuses
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
@@ -91,60 +86,3 @@ def test_near_copies_differ_in_constants_only():
     assert HELD_OUT.is_near_copy("def f(a):\n    return a['x':] + [None, 2.5]")
     assert not HELD_OUT.is_near_copy("def f(a):\n    return a[2:] + [1]")
     assert not HELD_OUT.is_near_copy("def f(b):\n    return b[2:] + [1, 3]")
-
-
-IO = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
-FUNCTION = {"snippet": "def f(a):\n    return a", "inputs": ["1", "2"], "outputs": ["1", "2"]}
-
-
-def write(path, *rows):
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
-    return path
-
-
-def test_both_kinds_of_line(tmp_path):
-    proposals = Code().read_seeds(write(tmp_path / "seed.jsonl", IO, "", FUNCTION))
-    assert [str(p.type) for p in proposals] == ["code_o", "code_i", "code_f"]
-    assert proposals[2].inputs == ("1", "2")
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "é"])
-def test_only_line_feeds_end_a_line_of_a_seed_file(tmp_path, encoding, end, sign):
-    row = json.dumps({**IO, "snippet": f"def f(a):\n    return a + '{sign}'"}, ensure_ascii=False)
-    (tmp_path / "seed.jsonl").write_bytes(f"{row}{end}{row}".encode(encoding))
-    proposals = Code().read_seeds(tmp_path / "seed.jsonl")
-    assert len(proposals) == 4 and all(sign in proposal.program for proposal in proposals)
-
-
-@pytest.mark.parametrize(
-    ("line", "about"),
-    [
-        ('{"snippet": "\\ud800", "input": "1"}', "line 2"),
-        ('{"snippet": "f", "input": ' + "[" * 100_000, "line 2"),
-        ('{"snippet": "f", "imports": [' + "9" * 5_000, "line 2"),
-        ("{broken", "line 2"),
-        ("[1]", "line 2"),
-        ({"input": "1"}, "snippet"),
-        ({"snippet": "x"}, "input"),
-        ({"snippet": "x", "input": 5}, "input"),
-        ({**FUNCTION, "message": None}, "message"),
-        ({**FUNCTION, "message": 5}, "message"),
-        ({**IO, "imports": 5}, "imports"),
-        ({**IO, "imports": "import re"}, "imports"),
-        ({"snippet": "x", "inputs": [5]}, "inputs"),
-    ],
-)
-def test_a_broken_line_is_named(tmp_path, line, about):
-    with refuses(about):
-        Code().read_seeds(write(tmp_path / "seed.jsonl", IO, line))
-
-
-@pytest.mark.azr
-def test_azr_seed_files_are_read_whole():
-    data = Path(os.environ["AZR_HOME"]) / "data"
-    pairs = Code().read_seeds(data / "7b_coder_seed_io.jsonl")
-    functions = Code().read_seeds(data / "7b_coder_code_f_seed_io.jsonl")
-    assert len(pairs) == 512 and len(functions) == 256
-    assert all(proposal.type == TaskType.CODE_F for proposal in functions)

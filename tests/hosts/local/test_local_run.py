@@ -113,28 +113,6 @@ def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
-def test_seed_tasks_are_checked_and_survive_a_crash_before_the_first_checkpoint(
-    tmp_path, monkeypatch
-):
-    seeds, path = tmp_path / "seed.jsonl", tmp_path / "run"
-    rows = [
-        {"snippet": "def f(x):\n    k = x[::-1]\n    return k", "input": "[1, 2, 3]"},
-        {"snippet": "def f(a):\n    return a + 1", "input": "4"},  # which the nano rules refuse
-    ]
-    seeds.write_text("\n".join(map(json.dumps, rows)))
-
-    def crash(*ignored):
-        raise OSError("the machine went down")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(azr_population.hosts.local.state.RunState, "save", crash)
-        with pytest.raises(OSError):
-            train(path, f"task.seed_file={seeds}", "run.steps=0")
-    assert main(["resume", str(path)]) == 0
-    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    assert [task["type"] for task in state["buffer"]] == ["code_o"]
-
-
 def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
     path = tmp_path / "run"
     shutil.copytree(finished, path)
@@ -262,7 +240,6 @@ def test_any_hugging_face_folder_can_be_the_base(tmp_path):
     [
         (["base=hf", "base.path={tmp}/nowhere"], "nowhere"),
         (["base=hf", "base.path={tmp}"], "base.path"),
-        (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl"),
         (["engine.device=cuda"], "engine.device=cuda"),
         (["seed=-1"], "seed=-1"),
     ],
