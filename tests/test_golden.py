@@ -4,7 +4,6 @@ A text may change: `pytest tests/test_golden.py --update-golden` writes the file
 difference is read in the commit.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,20 +84,3 @@ def test_the_package_and_its_help_import_neither_torch_nor_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
     assert done.returncode == 0
-
-
-def test_a_shell_completes_commands_and_options(capsys):
-    assert main(["completion", "bash"]) == 0
-    assert "_AZR_POPULATION_COMPLETE=bash_complete" in capsys.readouterr().out
-    typed = {
-        "_AZR_POPULATION_COMPLETE": "bash_complete",
-        "COMP_WORDS": "azr-population train --dry",
-        "COMP_CWORD": "2",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "azr_population.cli"],
-        env={**os.environ, **typed},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.strip() == "plain,--dry-run"

@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import rich_click as click
 from click.exceptions import Exit
-from click.shell_completion import shell_complete
 
 from azr_population import __version__
 from azr_population.config.schema import Dtype
@@ -37,7 +36,7 @@ GROUPS = {
     "Compare": ["compare", "crossplay", "recipe"],
     "Measure": ["eval", "benchmark"],
     "Share": ["export", "push", "check-serving"],
-    "Parts": ["evolve", "referee", "doctor", "completion"],
+    "Parts": ["evolve", "referee", "doctor"],
 }
 
 POSITIVE = click.IntRange(1)
@@ -88,8 +87,6 @@ for group, commands in GROUPS.items():
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, or 141
     if the reader of its output is gone (as in shells)."""
-    if instruction := os.environ.get("_AZR_POPULATION_COMPLETE"):
-        return shell_complete(app, {}, NAME, "_AZR_POPULATION_COMPLETE", instruction)
     try:
         # Not `app.main`, which ends the process itself if the reader of its output is gone.
         arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]

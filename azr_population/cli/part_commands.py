@@ -1,14 +1,12 @@
-"""`export`, `push` share a run; `evolve`, `referee`, `doctor`, `completion` stand alone."""
+"""`export`, `push` share a run; `evolve`, `referee`, `doctor` stand alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
-from click.shell_completion import get_completion_class
 
 from azr_population.cli.app import (
-    NAME,
     app,
     base_option,
     dtype_option,
@@ -94,19 +92,6 @@ def doctor(azr: bool) -> int:
     from azr_population.hosts.local.doctor import doctor, doctor_azr
 
     return doctor_azr() if azr else doctor()
-
-
-@app.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="which shell")
-def completion(shell: str) -> None:
-    """Print a script that completes commands in a shell.
-
-    \b
-      eval "$(azr-population completion bash)"
-    """
-    kind = get_completion_class(shell)
-    assert kind is not None
-    print(kind(app, {}, NAME, "_AZR_POPULATION_COMPLETE").source())
 
 
 @app.command()

@@ -37,27 +37,13 @@ class HeldOut:
     """Recognises programs of the eval by the `fingerprint` of a domain: self-play must not train on
     them."""
 
-    def __init__(
-        self, programs: Iterable[str], fingerprint: Callable[[str, bool], Hashable]
-    ) -> None:
-        held_out = list(programs)
+    def __init__(self, programs: Iterable[str], fingerprint: Callable[[str], Hashable]) -> None:
         self._fingerprint = fingerprint
-        self._copies, self._near_copies = (
-            {fingerprint(program, constants) for program in held_out} - {None}
-            for constants in (True, False)
-        )
+        self._copies = set(map(fingerprint, programs)) - {None}
 
     def is_copy(self, program: str) -> bool:
         """Whether it is one of them; such a proposal is refused."""
-        return self._fingerprint(program, True) in self._copies
-
-    def is_near_copy(self, program: str) -> bool:
-        """Whether it differs from one of them in constants only; such tasks are counted.
-
-        At nano scale programs are so short that many agree by chance: refusing them would remove a
-        part of the grammar.
-        """
-        return self._fingerprint(program, False) in self._near_copies
+        return self._fingerprint(program) in self._copies
 
 
 class Domain(ABC):
@@ -102,9 +88,8 @@ class Domain(ABC):
         """The `measures` of what a task is about, by name; empty where there are none."""
         return {}
 
-    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
-        """Equal for programs that are copies of each other, without `constants` also for those that
-        differ in these; None where there is none."""
+    def fingerprint(self, program: str) -> Hashable:
+        """Equal for programs that are copies of each other; None where there is none."""
         return program
 
     def held_out(self, programs: Iterable[str]) -> HeldOut:

@@ -126,8 +126,6 @@ class EvalCallback(Callback):
     def recorded(
         self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
-        # `reason/held_out` counts the proposals that are a program of the eval.
-        records.metrics["eval/near_copies"] = sum(proposal.near_copy for proposal in proposals)
         step, every = population.step, self.config.every
         if not every or (step % every and step not in (1, self.last)):
             return

@@ -163,20 +163,15 @@ def verify(
             proposal.task, proposal.reason = verdict, "ok"
         else:
             proposal.reason = verdict
-    describe(proposals, context.domain, held_out)
+    describe(proposals, context.domain)
 
 
-def describe(
-    proposals: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None
-) -> None:
+def describe(proposals: Sequence[Proposal], domain: Domain) -> None:
     """Sets the measures of every task."""
     for proposal in proposals:
         if proposal.task is not None:
             with invalid_if_unreadable(proposal):
                 proposal.measures = domain.measure(proposal.task.program)
-                proposal.near_copy = held_out is not None and held_out.is_near_copy(
-                    proposal.task.program
-                )
 
 
 def _each(
@@ -214,7 +209,7 @@ def invalid_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
         _log.exception("reading a proposal for %s failed: %.2000r", problem.student.name, text)
         refuse(problem, INTERNAL_ERROR)
         if isinstance(problem, Proposal):
-            problem.measures, problem.near_copy = {}, False
+            problem.measures = {}
 
 
 def refuse(problem: Proposal | Replay, reason: str) -> None:

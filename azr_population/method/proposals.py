@@ -44,8 +44,6 @@ class Proposal:
     copies: int = 0
     measures: dict[str, float] = field(default_factory=dict)
     """Measures of the task's program from `Domain.measure`."""
-    near_copy: bool = False
-    """Whether the task differs from one of the eval only in its constants."""
     attempts: list[Attempt] = field(default_factory=list)
     void: list[Completion] = field(default_factory=list)
     """Attempts at a proposal that turned out to be invalid; they only count in the budget."""

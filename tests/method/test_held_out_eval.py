@@ -122,9 +122,7 @@ def test_programs_of_the_exam_are_no_tasks(play, populations):
         f"```python\ndef f(a):\n  return a + {7 + number % 2}\n```\n```input\n{number % 5}\n```\n"
     )
     game.config.task.types = ["code_o"]
-    metrics = game.play_step().metrics
-    refused = metrics["reason/held_out"]
-    assert 0 < refused < 24 and metrics["eval/near_copies"] == 24 - refused
+    assert 0 < game.play_step().metrics["reason/held_out"] < 24
 
 
 def test_reliability_and_spread_are_those_of_a_known_table():

@@ -100,13 +100,6 @@ def test_weights_that_are_none_are_refused(weight):
         draw_pairs(np.array([[weight]]), np.random.default_rng(0))
 
 
-def test_a_matchmaker_pairs_members():
-    roster = Roster.make(4, 2)
-    matches = matchmaker().draw(roster.teachers, roster.students, np.random.default_rng(0))
-    assert [match.teacher.name for match in matches] == [f"teacher_{i}" for i in range(4)]
-    assert Counter(match.student.name for match in matches) == {"student_0": 2, "student_1": 2}
-
-
 @pytest.mark.parametrize(("name", "expected"), [("balanced", 0.16), ("uniform", 1.0)])
 def test_weights_of_a_student_that_wins_one_game_in_five(name, expected):
     assert matchmaker(weighting=name).weigh(0.2) == pytest.approx(expected)

@@ -30,14 +30,3 @@ def test_students_attempt_tasks_of_earlier_steps_and_train_on_as_many_rows(game,
         assert second.metrics[f"{student}/rollouts"] == replayed + sum(
             len(task["answers"]) for task in second.tasks if task["student"] == student
         )
-
-
-def test_a_resumed_run_replays_the_same_tasks(game):
-    uninterrupted, resumed = game(0.5), game(0.5)
-    uninterrupted.play_step()
-    resumed.play_step()
-    state = resumed.population.state()
-    again = game(0.5)
-    again.population.load_state(state)
-    assert again.play_step().metrics.keys() == uninterrupted.play_step().metrics.keys()
-    assert list(again.population.buffer) == list(uninterrupted.population.buffer)

@@ -82,22 +82,14 @@ def whole_and_resumed(play):
 
 
 def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population):
-    expected, again = whole_and_resumed(play)
-    for first, other in zip(expected[4:], again, strict=True):
-        assert (first.matches, first.lineage, first.tasks) == (
-            other.matches,
-            other.lineage,
-            other.tasks,
-        )
-
-
-def test_births_go_on_from_a_saved_state(play, config, population):
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
     evolution.interval, evolution.grace_period = 2, 0
     expected, again = whole_and_resumed(play)
-    assert [record.lineage for record in again] == [record.lineage for record in expected[4:]]
+    for first, other in zip(expected[4:], again, strict=True):
+        assert (first.matches, first.lineage) == (other.matches, other.lineage)
+        assert first.tasks == other.tasks
     born = [birth for record in expected for birth in record.lineage]
     made = {birth["operator"]: birth["options"] for birth in born}
     assert made["layer_wise+svd_structured"]["svd_structured.eps"] == 0.2

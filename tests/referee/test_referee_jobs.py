@@ -93,9 +93,12 @@ def test_calls_without_a_result_in_a_batch_are_repeated_alone():
     assert ended.done and not ended.alone
 
 
+NOT_UTF_8 = wire.FRAME.pack(wire.OK, 2) + b"\xff\xfe"
+
+
 @pytest.mark.parametrize(
     "data",
-    [frames(0, 0, 0), b"x", frames(wire.ALONE + 1), frames(0)[:-1], frames(0) + b"\xff"],
+    [frames(0, 0, 0), b"x", frames(wire.ALONE + 1), frames(0)[:-1], frames(0) + b"\xff", NOT_UTF_8],
 )
 def test_frames_that_are_not_ours_make_no_outcome(data):
     work = task(calls=CHECK)

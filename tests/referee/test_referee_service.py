@@ -12,7 +12,6 @@ from processes import children_of, kill_one
 from refusals import refuses
 
 from azr_population.referee import Program, Question, Referee, RefereeSettings
-from azr_population.referee.sandbox import wire
 
 PLUS_ONE = "def f(x): return x + 1"
 
@@ -170,13 +169,3 @@ def test_a_signal_from_outside_changes_no_verdict(name):
             thread.join()
             assert execution.outputs == ("1",)
             sent.clear()
-
-
-def test_frames_are_read_or_refused():
-    good = wire.FRAME.pack(wire.OK, 2) + b"42" + wire.FRAME.pack(wire.ERROR, 0)
-    assert wire.frames(good, 2) == [(wire.OK, "42"), (wire.ERROR, "")]
-    assert wire.frames(b"", 2) == []
-    assert wire.frames(good, 1) is None
-    for bad in (good[:-1], good + b"x", wire.FRAME.pack(99, 0), wire.FRAME.pack(0, 9)):
-        assert wire.frames(bad, 3) is None
-    assert wire.frames(wire.FRAME.pack(0, 2) + b"\xff\xfe", 1) is None

@@ -30,7 +30,7 @@ def planted(write_run, monkeypatch):
     environment, notes and births."""
     monkeypatch.setattr(socket, "gethostname", lambda: "gpu17.lab.example")
     monkeypatch.setattr(getpass, "getuser", lambda: "somebody")
-    texts = {**KINDS, "path": "at /home/somebody/runs on gpu17 by somebody"}
+    texts = {**KINDS, "path": "at /home/somebody/runs on gpu17 by somebody", "mark": "\x1b[2J"}
     config = {
         "seed": 1,
         "population": {"name": "4t4s", "teachers": 4},
@@ -52,11 +52,15 @@ def planted(write_run, monkeypatch):
     for name in ("teacher_0", "teacher_1"):
         member = Adapter(LoraSpec(2, 4.0, (LAYER,)), {LAYER: pair})
         save_adapter(member, folder / "members" / name, "owner/base", texts)
+        file = folder / "members" / name / "adapter_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"auto_mapping": texts}))
+        for beside in ("optimizer.pt", ".env"):
+            (folder / "members" / name / beside).write_text(str(texts))
     return folder
 
 
 def clean(text):
-    names = [name for name in ("somebody", "gpu17", "/home/") if name in text]
+    names = [name for name in ("somebody", "gpu17", "/home/", "\x1b") if name in text]
     return not seen(text) and not names
 
 
@@ -92,6 +96,7 @@ def test_no_page_card_export_or_logger_has_them(planted, tmp_path, monkeypatch):
         assert main(arguments) == 0, arguments
         files = [path for path in out.rglob("*") if path.suffix in TEXTS]
         assert files and all(clean(path.read_text()) for path in files)
+        assert not {"optimizer.pt", ".env"} & {path.name for path in out.rglob("*")}
     told = {}
     monkeypatch.setattr(loggers._Tracker, "_open", lambda self, _: told.update(self._options))
     monkeypatch.setattr(loggers._Tracker, "name", "tracker", raising=False)

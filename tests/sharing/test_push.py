@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from base64 import b64decode
@@ -173,55 +172,6 @@ def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
     assert (file.name, entry["value"]) == ("gsm8k.yaml", 12.35)
     assert entry["dataset"] == {"id": "openai/gsm8k", "task_id": "gsm8k"}
     assert not (tmp_path / "teacher_1/.eval_results").exists()
-
-
-SECRET = "hf_" + "Qz7" * 11
-
-
-def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
-    """Secrets, paths and odd names planted wherever a run may hold them."""
-    from azr_population.files import write_atomically
-
-    birth = {"operator": f"op {SECRET}", "parents": ["/etc/x\x1b[2J"], "step": 1}
-    members.append("lineage", [{"child": "teacher_0", **birth}])
-    planted = f"key {SECRET} of {tmp_path}"
-    folder = members.member("teacher_0")
-    for name in ("README.md", "optimizer.pt", ".env"):
-        (folder / name).write_text(planted)
-    edit_config(members, auto_mapping={"parent": planted}, revision=SECRET)
-    members.append("tasks", [{**task, "teacher": "t"} for task in members.read("tasks")])
-    settings = f"seed: 1\nlogger:\n  api_key: {SECRET}\nbase:\n  path: {tmp_path}\n"
-    write_atomically(members.path / "config.yaml", settings)
-    environment = {"base": planted, "command": planted}
-    (members.path / "environment.json").write_text(json.dumps(environment))
-    odd_name = "=cmd()|A_{x}\\input{/etc/passwd}/y%"
-    members.append("metrics", [{"step": 3, odd_name: 1.0, "teacher/x_y": 2.0}])
-    out = tmp_path / "out"
-    assert main(["push", str(members.path), "teacher_0", "--out", str(out / "push")]) == 0
-    for kind in ("jsonl", "verifiers"):
-        asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
-        assert main(asked) == 0
-    assert main(["report", str(members.path)]) == 0
-    (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
-    other = shutil.copytree(members.path, tmp_path / "other")
-    # A copy would be refused as the same run given twice.
-    lines = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
-    (other / "metrics.jsonl").write_text(
-        "".join(json.dumps({**line, "teacher/x_y": 3.0}) + "\n" for line in lines)
-    )
-    arms = [f"one={members.path}", f"two={other}"]
-    assert main(["compare", *arms, "--out", str(out / "compare.html")]) == 0
-    capsys.readouterr()
-    assert main(["compare", *arms, "--json"]) == 0
-    assert SECRET not in capsys.readouterr().out
-    files = [path for path in out.rglob("*") if path.is_file()]
-    pushed = {path.name for path in (out / "push").iterdir()}
-    assert pushed == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
-    assert len(files) > 10
-    for path in files:
-        content = path.read_bytes()
-        assert SECRET.encode() not in content and str(tmp_path).encode() not in content, path
-        assert b"\x1b" not in content or path.suffix == ".safetensors"
 
 
 @pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", "", "password"])

@@ -7,7 +7,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from azr_population.cli import main
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import UNSUPPORTED, load_adapter, save_adapter
@@ -92,13 +91,3 @@ def test_quantised_factors(folder, dtype):
     edit_weights(folder, lambda key, tensor: tensor.to(dtype))
     with pytest.raises(UserError):
         load_adapter(folder)
-
-
-def test_parents_of_different_widths_make_no_child(folder, tmp_path, capsys):
-    save_adapter(load_adapter(folder), tmp_path / "b", "base")
-    edit_weights(tmp_path / "b", lambda key, t: t[:, :12].contiguous() if "lora_A" in key else t)
-    child = tmp_path / "child"
-    code = main(["evolve", "dare", str(folder), str(tmp_path / "b"), "--out", str(child)])
-    message = capsys.readouterr().err
-    assert code == 2 and message.count("\n") == 1 and LAYER in message
-    assert not child.exists()

@@ -83,8 +83,8 @@ class Code(Domain):
     def measure(self, program: str) -> dict[str, float]:
         return dict(complexity.measures(program))
 
-    def fingerprint(self, program: str, constants: bool = True) -> Hashable:
-        return fingerprint(program, constants)
+    def fingerprint(self, program: str) -> Hashable:
+        return fingerprint(program)
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         return draw_eval_tasks(per_type, seed, types)

@@ -61,9 +61,9 @@ def is_finite(text: str) -> bool:
     return all(cmath.isfinite(number) for number in numbers)
 
 
-def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | None:
-    """What is equal for programs that differ in layout and comments only, or, without `constants`,
-    in the values of their constants too; None where the program does not parse.
+def fingerprint(text: str) -> tuple[Hashable, ...] | None:
+    """What is equal for programs that differ in layout and comments only; None where the program
+    does not parse.
 
     The nodes of the tree in preorder, with the lengths of their lists, so that equal fingerprints
     have equal trees. Nothing is written out: every tree that was parsed has one.
@@ -77,7 +77,7 @@ def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | Non
         node = stack.pop()
         if isinstance(node, ast.Constant):
             # 1, 1.0 and True are equal and hash alike; 0.0 and -0.0 differ in their signs only.
-            parts.append(("Constant", type(node.value), node.value) if constants else "Constant")
+            parts.append(("Constant", type(node.value), node.value))
         elif isinstance(node, ast.AST):
             parts.append(type(node).__name__)
             stack.extend(getattr(node, field, None) for field in reversed(node._fields))

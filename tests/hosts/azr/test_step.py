@@ -69,16 +69,10 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step):
     expected = [0.1875 / math.sqrt(0.0669643), -0.3125 / math.sqrt(0.0669643)]
     assert [float(values[1, 0]), float(values[3, 0])] == pytest.approx(expected, rel=1e-5)
     assert values[5].abs().max() == 0.0, "one row has nothing to compare with"
+    noted = [attempt.advantage for attempt in step.replayed]
+    assert noted == pytest.approx([value or None for value in values[:, 0].tolist()])
     assert torch.equal(values != 0, new_batch.batch["response_mask"].bool() & (values[:, :1] != 0))
     assert new_batch.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
-
-
-def test_advantages_are_noted_on_what_was_judged(step):
-    new_batch = batch(step)
-    step.credit(new_batch, "pred_code_o")
-    assert [attempt.advantage for attempt in step.replayed] == pytest.approx(
-        [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
-    )
 
 
 def test_they_are_verls(step):

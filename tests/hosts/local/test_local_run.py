@@ -151,12 +151,12 @@ import sys
 from azr_population.cli import main
 from azr_population.method import phases
 
-def solve(*arguments, original=phases.solve):
+def solve(*arguments, original=phases.solve, **named):
     print("solving", flush=True)
     while not select.select([sys.stdin], [], [], 0.05)[0]:
         pass  # a signal that comes just before a blocking read would be handled after it
     sys.stdin.readline()
-    original(*arguments)
+    original(*arguments, **named)
 
 phases.solve = solve
 sys.exit(main(sys.argv[1:]))
