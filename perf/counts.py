@@ -18,9 +18,8 @@ from unittest.mock import patch
 
 import torch
 from counted import Counted, fake, real_tensors
-from drawn import described
+from drawn import described, drawn, sample, seeds
 from torch.utils._pytree import tree_leaves
-from transformers import AutoModelForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import decoding
@@ -53,16 +52,6 @@ class Launches(Counted):
             )
 
 
-def base(config: Any) -> Any:
-    """A base without contents, to be made inside a `Counted`."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        return AutoModelForCausalLM.from_config(config).eval()
-    finally:
-        torch.set_default_dtype(before)
-
-
 def drawn_tokens(logits: Any, *rest: Any) -> tuple[Any, Any]:
     """As `sample_tokens`, whose tokens have no contents: all 0."""
     _, chances = _sample_tokens(logits, *rest)
@@ -91,8 +80,8 @@ def step(
     counts = []
     for tokens in (3, 4):
         with Launches() as counted:
-            model = base(config)
-            bank = make_bank(model, LoraSpec(rank, 2.0 * rank), bank_seeds(max(SLOTS, members)))
+            model = drawn(config, torch.bfloat16, "cpu")
+            bank = make_bank(model, LoraSpec(rank, 2.0 * rank), seeds(max(SLOTS, members)))
             slots = [row * members // rows for row in range(rows)] if members else [-1] * rows
             prompts = [[1] * (prompt - row % 7 * several) for row in range(rows)]
             counted.launches.clear(), counted.bytes.clear()
@@ -118,17 +107,11 @@ def floor(config: Any, members: int, rows: int, prompt: int, rank: int) -> float
     return 2.0 * (weights + rows * prompt * a.cache + members * a.adapter(rank))
 
 
-def bank_seeds(slots: int) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(slot) for slot in range(slots)]
-
-
 def update(config: Any, prompt: int, rank: int, padded: bool) -> dict[str, Any]:
     """Of an update of one member by two rows, alike or one of half the tokens."""
-    from drawn import sample
-
     with Launches() as counted:
-        model = base(config)
-        bank = make_bank(model, LoraSpec(rank, 2.0 * rank), bank_seeds(SLOTS))
+        model = drawn(config, torch.bfloat16, "cpu")
+        bank = make_bank(model, LoraSpec(rank, 2.0 * rank), seeds(SLOTS))
         settings = LearnerConfig(
             gradient_checkpointing=True,
             lora_dtype="bfloat16",

@@ -106,11 +106,11 @@ class ComparedMetric:
                 return f"{run} of {name} {why}; --drop-failed leaves it out"
         return not_comparable(self.metric, self.arms[than], self.arms[arm])
 
-    def difference(self, arm: int, than: int = 0) -> tuple[Estimate, str]:
-        """The mean of `arm` minus that of `than`, and what it means in words."""
-        test = self.corrected.get((arm, than))
+    def difference(self, arm: int) -> tuple[Estimate, str]:
+        """The mean of `arm` minus that of the first, and what it means in words."""
+        test = self.corrected.get((arm, 0))
         if test is None:
-            missing = self.measured[than].missing or self.measured[arm].missing
+            missing = self.measured[0].missing or self.measured[arm].missing
             return NOTHING, missing or "not the same measure"
         if math.isnan(test.low):
             few = min(test.counts) < FEWEST  # as the sentence and the heads of the columns say
@@ -299,9 +299,9 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     return Comparison(arms, step, rows, pairs, *differences(arms, step))
 
 
-def compare_skill(arms: Sequence[ComparedArm], drop_failed: bool = False) -> list[Pair]:
+def compare_skill(arms: Sequence[ComparedArm]) -> list[Pair]:
     """The sentences alone, of arms that are loaded."""
-    measuring = _Measuring(arms, drop_failed)
+    measuring = _Measuring(arms, drop_failed=False)
     rows = [measuring.row(all_metrics()[name]) for name in SKILL]
     return _pairs(arms, [row for row in rows if any(m.samples for m in row.measured)], measuring)
 

@@ -4,6 +4,7 @@
 from dataclasses import replace
 
 import counts
+import drawn
 import pytest
 import torch
 from counted import Counted
@@ -179,8 +180,8 @@ def test_sampling_holds_what_the_dry_run_says():
     )
     expected = memory.phases(layout, H100)["generate"]
     with Counted() as counted:
-        model = counts.base(described)
-        bank = make_bank(model, LoraSpec(32, 64.0), counts.bank_seeds(8))
+        model = drawn.drawn(described, torch.bfloat16, "cpu")
+        bank = make_bank(model, LoraSpec(32, 64.0), drawn.seeds(8))
         slots = [row // 8 for row in range(rows)]
         peak = counted.of(lambda: counts.decode(model, bank, [[1] * prompt] * rows, slots, tokens))[
             "peak"

@@ -139,12 +139,8 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
 @pytest.mark.parametrize(
     ("flags", "key"),
     [
-        (["--timeout", "0"], "timeout"),
-        (["--timeout", "1e9"], "timeout"),
         (["--timeout", "nan"], "timeout"),
         (["--memory-mb", "-1"], "memory_mb"),
-        (["--memory-mb", "1"], "memory_mb"),
-        (["--memory-mb", "1000000000000"], "memory_mb"),
         (["--workers", "5000"], "workers"),
         (["--max-output-chars", "0"], "max_output_chars"),
     ],

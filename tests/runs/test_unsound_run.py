@@ -286,13 +286,6 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
     assert key in refused(capsys, "resume", run)
 
 
-def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.local.local_plan.room_on", lambda device: 10**9)
-    typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
-    message = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
-    assert "1.0 GB" in message and not (tmp_path / "run").exists()
-
-
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
     monkeypatch.setattr("azr_population.hosts.local.local_plan.room_on", lambda device: 10**9)
