@@ -7,7 +7,7 @@ from azr_population.experiments.recipes import Arms, Recipe
 
 ARMS = Arms.model_validate(
     {
-        "protocols": {"short": {"steps": 4, "seeds": 2, "common": ["eval.samples=2"]}},
+        "protocols": {"defaults": {"steps": 4, "seeds": 2, "common": ["eval.samples=2"]}},
         "arms": {
             "one": {"title": "one", "population": "single", "seconds": 1},
             "two": {"title": "two", "population": "1t1s", "seconds": 2},

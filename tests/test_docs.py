@@ -226,7 +226,7 @@ def test_the_example_of_a_tiny_base(example, tmp_path):
 @pytest.mark.parametrize(
     ("picture", "drawn"),
     [
-        ("ast_nodes", "questions/teacher_or_single/results/ast_nodes"),
+        ("lines", "questions/what_ships/results/lines"),
         ("solve_rate", "paper/fig3_dynamics/results/solve_rate"),
         ("ratings", "paper/fig5_ratings/results/mu"),
     ],

@@ -41,14 +41,6 @@ def _last(curve: pd.Series, steps: int) -> float:
     return float(curve.iloc[-1]) if curve.index[-1] > steps - tenth(steps) else math.nan
 
 
-def _area(curve: pd.Series, steps: int) -> float:
-    """The mean height between first and last step, by trapezoids."""
-    from scipy.integrate import trapezoid  # numpy's has another name before 2.0
-
-    width = curve.index[-1] - curve.index[0]
-    return float(trapezoid(curve, curve.index) / width) if width else float(curve.iloc[0])
-
-
 def _windows(curve: pd.Series, steps: int) -> list[float]:
     """Means over every tenth of the steps."""
     width = tenth(steps)
@@ -76,7 +68,6 @@ REDUCERS: dict[str, Callable[[pd.Series, int], float]] = {
     "change": lambda curve, steps: _late(curve, steps) - _first(curve, steps),
     "last": _last,
     "delta": lambda curve, steps: _last(curve, steps) - float(curve.iloc[0]),
-    "area": _area,
     "lowest_10pct": lambda curve, steps: min(_windows(curve, steps)),
     "highest_10pct": lambda curve, steps: max(_windows(curve, steps)),
     "autocorrelation": _autocorrelation,

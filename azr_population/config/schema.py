@@ -14,7 +14,6 @@ from pydantic import (
     AfterValidator,
     Field,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     field_validator,
     model_validator,
@@ -381,8 +380,6 @@ class RunConfig(Section):
     snapshot_every: int = Field(default=0, ge=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
-    snapshot_steps: list[NonNegativeInt] = Field(default_factory=list)
-    """Further steps with a snapshot, for early ones, where most is learned; 0: before the first."""
     log_completions: int = Field(default=16, ge=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 PROPOSERS, SOLVERS = ("teacher", "agent"), ("student", "agent")
-Reduce = Literal["first_10pct", "last_10pct", "change", "last", "delta", "area", "lowest_10pct",
-                 "highest_10pct", "median"]  # fmt: skip
+Reduce = Literal["first_10pct", "last_10pct", "change", "last", "delta", "lowest_10pct",
+                 "highest_10pct", "autocorrelation", "median"]  # fmt: skip
 Section = Literal["skill", "proposing", "complexity", "space", "standing", "training", ""]
 
 

@@ -7,7 +7,6 @@ lets every run finish its step and save, the second ends them at once. The same 
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -62,7 +61,6 @@ def run_recipe(options: RecipeOptions) -> int:
         if code := play(plan.missing, options.jobs):
             say("the same command continues")
             return code
-        _cross_play(plan)
     from azr_population.experiments.results import draw
 
     if options.save_results:
@@ -80,15 +78,6 @@ def _print_plan(plan: RecipePlan) -> None:
         for run in plan.missing:
             say(f"would play {run.name} from step {run.done} to {run.steps} in {run.path}")
         say(f"results would be in {plan.results}; nothing was started")
-
-
-def _cross_play(plan: RecipePlan) -> None:
-    """Plays the snapshots of each run against each other, where the recipe asks for it."""
-    every = plan.recipe.crossplay
-    for run in plan.runs if every else ():
-        if not (run.path / "crossplay.json").is_file():
-            say(f"{run.name}: cross-play of the snapshots of every {every} steps")
-            _call([*CLI, "crossplay", str(run.path), "--every", str(every)])
 
 
 def _write_script(plan: RecipePlan) -> None:
@@ -141,13 +130,6 @@ def print_list(options: RecipeOptions) -> None:
 def _estimate(seconds: float) -> str:
     """Seconds as people say them: `40 min`, `2.5 h`."""
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _call(typed: Sequence[str]) -> None:
-    """Runs a command on one thread. Raises UserError: it fails."""
-    code = subprocess.run(typed, env={"OMP_NUM_THREADS": "1", **os.environ}, check=False).returncode
-    if code:
-        raise UserError(f"{shlex.join(typed)} failed (exit code {code})")
 
 
 def play(runs: Sequence[PlannedRun], jobs: int) -> int:

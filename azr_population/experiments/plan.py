@@ -152,11 +152,6 @@ class RecipePlan:
         """Where the committed runs of the recipe's protocol are."""
         return recipes_folder() / "runs" / self._protocol
 
-    @property
-    def common(self) -> tuple[str, ...]:
-        """The overrides of all runs."""
-        return (*(() if self.in_azr else self.arms.local), *self.protocol.common)
-
     def _run(self, name: str, seed: int) -> PlannedRun:
         arm, options = self.arms.find(name), self.options
         place = Path(name, f"seed_{seed}")
@@ -165,9 +160,9 @@ class RecipePlan:
         if self.in_azr:
             if arm.azr_overrides is None:
                 raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
-            overrides = (*self.common, *arm.azr_overrides, f"population.seed={seed}")
+            overrides = (*self.protocol.common, *arm.azr_overrides, f"population.seed={seed}")
             return PlannedRun(name, seed, steps, path.absolute(), overrides)
-        overrides = (*self.common, *arm.overrides)
+        overrides = (*self.protocol.common, *arm.overrides)
         run, committed = (
             PlannedRun(name, seed, steps, of, overrides, arm.seconds)
             for of in (path, self.committed / place)
@@ -244,14 +239,14 @@ def azr_script(plan: RecipePlan) -> str:
     # Stock AZR plays one step less than it is told, and has no seed: its runs differ by chance.
     steps = f"trainer.total_training_steps={plan.protocol.steps + 1}"
     played = [
-        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*plan.common, steps])
+        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*plan.protocol.common, steps])
         for seed in stock
     ]
     for run in plan.missing:
         typed = [f"trainer.total_training_steps={run.steps}", *run.overrides]
         typed.append(f"population.run_dir={run.path}")
         played.append(line(f"{run.arm_name}_seed_{run.seed}", run.path, typed))
-    dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.common, "--cfg", "job"]))
+    dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.protocol.common, "--cfg", "job"]))
     lines.append("# A dry run of every arm, before anything is trained.")
     lines += [f"DRY=1 {one}" for one in dry]
     lines.append('[ ${#failed[@]} = 0 ] || { echo "dry runs failed: ${failed[*]}"; exit 1; }')

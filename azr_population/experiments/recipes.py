@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import (
@@ -16,13 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from azr_population.domains.metric import Reduce
 from azr_population.errors import UserError, did_you_mean, first_line
-
-Reducer = Literal[
-    "first_10pct", "last_10pct", "change", "last", "delta", "area",
-    "lowest_10pct", "highest_10pct", "autocorrelation", "median",
-]  # fmt: skip
-
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,8 +58,6 @@ class Protocol(_Strict):
 class Arms(_Strict):
     """`arms.yaml`."""
 
-    local: tuple[str, ...] = ()
-    """Overrides of all local runs, before those of their protocol."""
     protocols: dict[str, Protocol]
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
 
@@ -82,7 +75,7 @@ class TableRow(_Strict):
     label: str
     metric: str
     """As in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
-    reduce: Reducer = "last_10pct"
+    reduce: Reduce = "last_10pct"
     role: str = ""
     """Empty: that of the metric's own roles (`metrics.py`). `mean` is the mean over roles."""
     ratio: bool = False
@@ -99,7 +92,7 @@ class Chart(_Strict):
     """What is measured: the sentence begins with it."""
     unit: str = ""
     roles: tuple[str, ...] = ("",)
-    reduce: Reducer = "change"
+    reduce: Reduce = "change"
     """Of what the sentence speaks."""
     ratio: bool = False
     """Bars over the first arm's value of the same seed."""
@@ -139,15 +132,11 @@ class Recipe(_Strict):
     """The paper's table or figure, or whose question it is."""
     paper: str = ""
     """What the paper shows there, with its source."""
-    protocol: str = "short"
+    protocol: str = "defaults"
     arms: tuple[Annotated[str, BeforeValidator(str)], ...] = ()
     """The first is the baseline."""
     hypotheses: tuple[Hypothesis, ...] = ()
-    level: float = Field(0.05, gt=0, lt=1)
-    """Of all hypotheses together; below 0.05 where an earlier analysis has spent a part of it."""
     decision: str = ""
-    crossplay: int = 0
-    """After a run, its snapshots of every so many steps play each other."""
     charts: tuple[Chart, ...] = ()
     table: tuple[TableRow, ...] = ()
     after_7b: str = ""

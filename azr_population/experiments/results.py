@@ -171,7 +171,7 @@ def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
         a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
         test, text = NOTHING, "not decided: nothing was measured"
         if a and (b or not hypothesis.than):
-            level = recipe.level / len(recipe.hypotheses)
+            level = LEVEL / len(recipe.hypotheses)
             test = compare(a, b, False, level, hypothesis.margin)
             text = verdict(hypothesis, test, planned)
         lines.append(
@@ -388,7 +388,7 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
         "bases": {name: weights for name, weights in bases.items() if weights},
         "commits": dict(_commits(plan.runs)),
         "seeds": list(plan.seeds),
-        "common": list(plan.common),
+        "common": list(plan.protocol.common),
         "arms": {
             name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
             for name, arm in arms.items()

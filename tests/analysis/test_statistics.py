@@ -115,7 +115,6 @@ def test_reducers():
     assert REDUCERS["last_10pct"](line, 20) == 19.5
     assert REDUCERS["change"](line, 20) == 18.0
     assert REDUCERS["last"](line, 20) == 20.0
-    assert REDUCERS["area"](line, 20) == pytest.approx(10.5)
     assert math.isnan(REDUCERS["autocorrelation"](line, 20))
 
 

@@ -69,10 +69,9 @@ def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
     [
         ["fig"],
         ["fig3_dynamics", "--arms", "3t3s"],
-        ["teacher_or_single", "--scale", "7b"],
-        ["evolving_rates", "--from-results", "--arms", "4t4s"],
+        ["what_ships", "--scale", "7b"],
         ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
-        ["teacher_or_single", "--steps", "101", "--from-results"],
+        ["what_ships", "--steps", "101", "--from-results"],
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):

@@ -68,7 +68,7 @@ def test_a_recipe_has_its_arms_its_page_and_what_it_is_to_show(name):
 def test_the_overrides_of_every_arm_compose(name):
     arms = read_arms()
     arm = arms.find(name)
-    load_config([*arms.protocols["short"].common, *arm.overrides])
+    load_config([*arms.protocols["defaults"].common, *arm.overrides])
     if arm.azr_overrides is not None:
         with initialize(version_base="1.3"):
             register_arms()
@@ -215,10 +215,10 @@ def test_a_recipe_decides_at_its_planned_number_of_seeds_alone(seeds, word):
 def test_a_level_is_spent_over_all_claims_of_a_recipe():
     """Each at the full level, one of two was falsely shown or refuted in 9%."""
     two = (RECIPE.hypotheses[0], RECIPE.hypotheses[0].model_copy(update={"margin": 0.1}))
-    recipe = RECIPE.model_copy(update={"hypotheses": two, "level": 0.04})
+    recipe = RECIPE.model_copy(update={"hypotheses": two})
     tables = {arm: {f"seed_{n}": table(0.1 * n) for n in (1, 2)} for arm in recipe.arms}
     _, answers = results_of(recipe, tables, {"one": 4, "two": 4}, 2)
-    assert answers["confidence"].tolist() == pytest.approx([0.98, 0.98])
+    assert answers["confidence"].tolist() == pytest.approx([0.975, 0.975])
 
 
 def test_a_ratio_is_taken_within_a_seed():
@@ -268,11 +268,12 @@ def test_births_are_drawn_of_runs_that_were_played_and_of_committed_ones(
 
 
 def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
-    assert main(["recipe", "teacher_or_single", "--from-results", "--out", str(tmp_path)]) == 0
+    typed = ["recipe", "what_ships", "--from-results", "--out", str(tmp_path)]
+    assert main(typed) == 0
     shown = capsys.readouterr().out
-    assert "(98.0% interval), n=12, p=0.009: **shown**" in shown
-    assert main(["recipe", "arms_race", "--from-results", "--out", str(tmp_path)]) == 0
-    assert "not decided (planned for 12 seeds, here 4)" in capsys.readouterr().out
+    assert "(98.8% interval), n=6, p=0.14: **not shown**" in shown
+    assert main([*typed, "--seeds", "81-84"]) == 0
+    assert "not decided (planned for 6 seeds, here 4)" in capsys.readouterr().out
 
 
 def test_a_learning_rate_that_members_drew_is_shown_as_its_range(tmp_path):

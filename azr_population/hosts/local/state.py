@@ -30,7 +30,6 @@ class RunState:
         engine = self.play.context.engine
         self.play.population.load_founders(engine.read, engine.write)
         self.save()
-        self.take_snapshot()
 
     def save(self) -> None:
         """The checkpoint first, because it is what a resume reads; then the members' folders."""
@@ -45,11 +44,9 @@ class RunState:
         self.folders.export()
 
     def take_snapshot(self) -> None:
-        """Stores the members if this step is one of `run.snapshot_every`'s or
-        `run.snapshot_steps`."""
-        run, step = self.play.config.run, self.play.step
-        regular = run.snapshot_every and step and step % run.snapshot_every == 0
-        if step <= run.steps and (regular or step in run.snapshot_steps):
+        """Stores the members if this step is one of `run.snapshot_every`'s."""
+        every = self.play.config.run.snapshot_every
+        if every and self.play.step % every == 0:
             self.folders.write_snapshot()
 
     def keep_best_member(self, records: StepRecords) -> None:
