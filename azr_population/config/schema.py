@@ -118,12 +118,11 @@ class PopulationConfig(MembersConfig):
     (trains on right answers only)."""
     teacher_reward: str = "learnability"
     """adversarial (the paper's), learnability, stock, or a function of yours: `module.function`.
-    With the paper's, tasks become too hard within some hundred steps
-    (recipes/questions/long_runs)."""
+    With the paper's, tasks become too hard within some hundred steps (docs/design.md)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
     of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
-    the paper's reward students forget (recipes/questions/long_runs)."""
+    the paper's reward students forget (docs/design.md)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)
