@@ -198,13 +198,7 @@ class EvolutionConfig(Section):
     would make it the next victim. With a long grace period every member is a protected newborn; the
     run warns of that."""
     fitness: str = "conservative_rating"
-    """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours; in local runs also
-    validation_eval (held-out tasks that are not reported)."""
-    validation_seed: int = Field(default=3011, ge=0)
-    """Seed of the tasks of `validation_eval`, without those of the reported eval."""
-    validation_tasks: int = Field(default=200, ge=1, le=2000)
-    """Tasks per type of `validation_eval`, answered once, greedily. With 40 tasks students' scores
-    were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""
+    """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off.
     `svd_subspace+full_gaussian` mutates the crossover's child."""

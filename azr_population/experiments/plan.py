@@ -226,6 +226,8 @@ def azr_script(plan: RecipePlan) -> str:
         )
     ]
 
+    common = plan.protocol.common
+
     def line(name: str, place: Path, typed: Sequence[str]) -> str:
         words = [*command, f"trainer.experiment_name={name}", "trainer.resume_mode=auto"]
         words += [f"trainer.default_local_dir={place}_checkpoints", "trainer.val_before_train=True"]
@@ -239,14 +241,14 @@ def azr_script(plan: RecipePlan) -> str:
     # Stock AZR plays one step less than it is told, and has no seed: its runs differ by chance.
     steps = f"trainer.total_training_steps={plan.protocol.steps + 1}"
     played = [
-        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*plan.protocol.common, steps])
+        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*common, steps])
         for seed in stock
     ]
     for run in plan.missing:
         typed = [f"trainer.total_training_steps={run.steps}", *run.overrides]
         typed.append(f"population.run_dir={run.path}")
         played.append(line(f"{run.arm_name}_seed_{run.seed}", run.path, typed))
-    dry.insert(0, line("stock", folder / "stock" / "dry", [*plan.protocol.common, "--cfg", "job"]))
+    dry.insert(0, line("stock", folder / "stock" / "dry", [*common, "--cfg", "job"]))
     lines.append("# A dry run of every arm, before anything is trained.")
     lines += [f"DRY=1 {one}" for one in dry]
     lines.append('[ ${#failed[@]} = 0 ] || { echo "dry runs failed: ${failed[*]}"; exit 1; }')

@@ -19,6 +19,7 @@ from pydantic import (
 from azr_population.domains.metric import Reduce
 from azr_population.errors import UserError, did_you_mean, first_line
 
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 

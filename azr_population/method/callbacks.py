@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 
 from azr_population.config.schema import EvalConfig
 from azr_population.domains.metric import Metric
-from azr_population.method.held_out_eval import HeldOutEval, reliability
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
 from azr_population.registry import Registry, own_code
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import mean, role_of
 from azr_population.runs.run_warnings import Watch
 from azr_population.weights.lowrank import mean_cosine
 
@@ -135,44 +134,6 @@ class EvalCallback(Callback):
         for role, members in population.roster.sub_populations.items():
             cosine = mean_cosine([self.context.engine.read(member.slot) for member in members])
             records.metrics |= flatten(str(role), {"weight_cosine": cosine})
-
-
-@dataclass
-class MeasureFitness(Callback):
-    """Sets the students' `measured_fitness` just before members are replaced: their greedy score on
-    an eval with another seed, which shares no task with the reported one. Teachers keep their
-    rating."""
-
-    context: StepContext
-    validation: HeldOutEval
-    phase = "fitness"
-    _reliability: float | None = None
-
-    def updated(
-        self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]
-    ) -> None:
-        self._reliability = None
-        students = population.roster.students
-        if len(students) < 2 or not population.evolution.should_evolve(population.step):
-            return
-        scores = [self.validation.greedy(self.context, student) for student in students]
-        for student, task_scores in zip(students, scores, strict=True):
-            student.measured_fitness = mean(task_scores)
-        if scores[0]:
-            self._reliability, _ = reliability(scores) or (0.0, 0.0)
-
-    def recorded(
-        self, population: Population, proposals: Sequence[Proposal], records: StepRecords
-    ) -> None:
-        if self._reliability is None:
-            return
-        records.metrics["evolution/fitness_reliability"] = self._reliability
-        replaced = any(role_of(birth["child"]) == "student" for birth in records.lineage)
-        if replaced and self._reliability <= 0:
-            records.notes.append(
-                "the students' measured skill differs by no more than noise "
-                f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
-            )
 
 
 @dataclass

@@ -24,10 +24,8 @@ import numpy as np
 from azr_population.config.schema import Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.task import Task
-from azr_population.errors import UserError
 from azr_population.method.members import Member
 from azr_population.method.phases import StepContext, gold_probabilities, solve_and_grade
-from azr_population.method.replacement import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 
@@ -134,7 +132,7 @@ class HeldOutEval:
             t1 = self.solve_rates(context, member, run_seed, step)
             scores.append(
                 {
-                    "greedy": self.greedy(context, member),
+                    "greedy": solved_shares(context, self.tasks, member.slot, 0.0, 1, 0),
                     "t1": t1,
                     f"pass@{k}": [
                         None
@@ -147,10 +145,6 @@ class HeldOutEval:
                 }
             )
         return EvalResult(self, members, scores)
-
-    def greedy(self, context: StepContext, member: Member) -> list[float | None]:
-        """One member's greedy score at each task."""
-        return solved_shares(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
         self, context: StepContext, member: Member, run_seed: int, step: int
@@ -194,40 +188,12 @@ def pass_at(k: int, n: int, right: int) -> float:
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
-    """The tasks of all given evals, which members must not be trained on."""
-    return [task for held_out in evals if held_out for task in held_out.tasks]
-
-
 def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
     """The eval of a run's `eval` group, with the task types of the run."""
     evals, types = config.eval, domain.wanted(config.task.types)
     strata = domain.strata(evals.tasks_per_type) * len(types)
     held_out = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
     return HeldOutEval(held_out, evals.samples, evals.seed, strata)
-
-
-def validation_eval(
-    domain: Domain, config: Config, reported: HeldOutEval | None
-) -> HeldOutEval | None:
-    """The eval for `evolution.fitness=validation_eval`, without the tasks of the reported one; None
-    for any other fitness.
-
-    Their programs may be the same.
-    """
-    evolution, types = config.evolution, domain.wanted(config.task.types)
-    if evolution.fitness != VALIDATION:
-        return None
-    seed = evolution.validation_seed
-    drawn = domain.eval_tasks(evolution.validation_tasks, seed, types)
-    others = set(tasks_of(reported))
-    if left := [task for task in drawn if task not in others]:
-        return HeldOutEval(left, 1, seed)
-    raise UserError(
-        f"evolution.validation_seed={seed} draws no tasks but those of the reported eval; give "
-        "another than eval.seed",
-        key="evolution.validation_seed",
-    )
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

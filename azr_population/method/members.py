@@ -58,8 +58,6 @@ class Member:
     born: int = 0
     hyperparameters: dict[str, float] = field(default_factory=dict)
     """Its values of the hyperparameters that evolve, by name (`lr`)."""
-    measured_fitness: float | None = None
-    """Its measured fitness in this step (`MeasureFitness`); None if it was not measured."""
 
     @property
     def rng_key(self) -> str:

@@ -168,10 +168,7 @@ class Population:
         self.evolution.record_rewards(
             {member.name: record.mean_reward(member, proposals) for member in self.roster}
         )
-        births = self.evolution.replace(self.step, self.roster, make_child)
-        for member in self.roster:
-            member.measured_fitness = None
-        return births
+        return self.evolution.replace(self.step, self.roster, make_child)
 
     def record(
         self,

@@ -32,16 +32,6 @@ def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
 
 CHILD_SIGMA_INCREASE = 25.0 / 6.0
 """Of a child's sigma over its parents', in TrueSkill points; variances add."""
-VALIDATION = "validation_eval"
-"""Fitness that local runs measure before they replace; see `callbacks.MeasureFitness`."""
-
-
-@FITNESS.register(VALIDATION, "students' greedy score on a separate eval")
-def validation_eval(member: Member, rewards: Sequence[float]) -> float:
-    """The measured skill; mu - 3 sigma for a member that was not measured (a teacher)."""
-    return (
-        member.rating.conservative if member.measured_fitness is None else member.measured_fitness
-    )
 
 
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")

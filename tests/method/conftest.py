@@ -16,7 +16,6 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.engines.engine import Completion, GeneratedCounts
 from azr_population.hosts.local.run import make_callbacks
-from azr_population.method.held_out_eval import tasks_of
 from azr_population.method.phases import StepContext
 from azr_population.method.step import SelfPlay
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -137,10 +136,10 @@ def config():
 def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
-    def make(skill, held_out=None, validation=None):
+    def make(skill, held_out=None):
         context = StepContext(ScriptedEngine(skill), referee, Code(), ChatFormat())
-        game = SelfPlay(config, context, tasks_of(held_out, validation))
-        game.callbacks = make_callbacks(game, held_out, validation)
+        game = SelfPlay(config, context, held_out.tasks if held_out else [])
+        game.callbacks = make_callbacks(game, held_out)
         return game
 
     return make

@@ -22,7 +22,6 @@ from azr_population.errors import UserError
 from azr_population.method.callbacks import own_callbacks
 from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
-from azr_population.method.replacement import VALIDATION
 from azr_population.registry import trust
 
 DOMAIN = "code"
@@ -132,9 +131,6 @@ def read_settings(node: Any) -> PopulationSettings:
     except UserError as error:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error
-    if settings.evolution.fitness == VALIDATION:
-        key = "population.evolution.fitness"
-        raise UserError(f"{key}={VALIDATION} is for local runs only; leave it out", key=key)
     return settings
 
 

@@ -31,7 +31,6 @@ from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.callbacks import (
     Callback,
     EvalCallback,
-    MeasureFitness,
     Warn,
     declared,
     own_callbacks,
@@ -41,8 +40,6 @@ from azr_population.method.config_check import evolution_note
 from azr_population.method.held_out_eval import (
     HeldOutEval,
     held_out_eval,
-    tasks_of,
-    validation_eval,
 )
 from azr_population.method.phases import StepContext
 from azr_population.method.run_plan import RunPlan
@@ -176,23 +173,18 @@ def _self_play(plan: RunPlan) -> Iterator[SelfPlay]:
     config, domain = plan.config, plan.domain
     torch.set_num_threads(config.engine.threads)
     held_out = held_out_eval(domain, config) if config.eval.every else None
-    validation = validation_eval(domain, config, held_out)
     with StepContext.open(plan, open_engine(plan)) as context:
-        play = SelfPlay(config, context, tasks_of(held_out, validation))
-        play.callbacks = make_callbacks(play, held_out, validation)
+        play = SelfPlay(config, context, held_out.tasks if held_out else [])
+        play.callbacks = make_callbacks(play, held_out)
         yield play
 
 
-def make_callbacks(
-    play: SelfPlay, held_out: HeldOutEval | None, validation: HeldOutEval | None
-) -> list[Callback]:
-    """What is measured in the run; `validation` is the eval that fitness goes by."""
+def make_callbacks(play: SelfPlay, held_out: HeldOutEval | None) -> list[Callback]:
+    """What is measured in the run."""
     config, context, run = play.config, play.context, RunDirectory(play.config.run.dir)
     callbacks: list[Callback] = [
         CompletionLog(config.run.log_completions, context.engine.tokenizer)
     ]
-    if validation:
-        callbacks.append(MeasureFitness(context, validation))
     if held_out:
         last = config.run.steps
         callbacks.append(EvalCallback(context, held_out, config.eval, last, config.seed))

@@ -117,8 +117,6 @@ def test_every_setting_has_the_default_of_its_field(host):
         "azr.problem_types=[code_i,code_x]",
         "azr.train_propose=false",
         "azr.seed_dataset=no/such/file.jsonl",
-        # What is for local runs alone.
-        "population.evolution.fitness=validation_eval",
     ],
 )
 def test_what_cannot_work_is_refused_by_its_key(host, override):
