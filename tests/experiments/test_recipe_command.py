@@ -79,6 +79,24 @@ def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
 
 
+def test_a_dry_run_names_what_it_would_play_and_starts_nothing(tmp_path, capsys):
+    typed = ["recipe", "fig5_ratings", "--seeds", "81-82", "--out", str(tmp_path)]
+    assert main([*typed, "--dry-run"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "fig5_ratings: 4 runs, 0 finished; about 72 min of one core to go"
+    assert f"would play 4t4s seed 82 from step 0 to 60 in {tmp_path}/defaults/4t4s/seed_82" in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_hours_are_not_played_without_a_yes(tmp_path, capsys, monkeypatch):
+    typed = ["recipe", "fig5_ratings", "--out", str(tmp_path)]
+    assert main(typed) == 2
+    assert "fig5_ratings plays for about 3.6 h of one core; add --yes" in capsys.readouterr().err
+    monkeypatch.setattr(command, "play", lambda runs, jobs: 130)
+    assert main([*typed, "--yes"]) == 130
+    assert "the same command continues" in capsys.readouterr().err
+
+
 AZR = """#!/usr/bin/env bash
 # Stands in for AZR's script: notes what it is told, and fails for one arm at first.
 case "$*" in *dry_run*|*--cfg*) kind=dry;; *) kind=run;; esac
