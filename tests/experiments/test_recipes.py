@@ -230,15 +230,22 @@ def test_a_ratio_is_taken_within_a_seed():
     assert frame.set_index("arm")["values"]["two"] == "3"
 
 
-def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
-    typed = ["recipe", "fig5_ratings", "--from-results", "--out", str(tmp_path)]
-    assert main(typed) == 0
-    assert "mu of teachers (end)" in capsys.readouterr().out
-    folder = tmp_path / "results" / "fig5_ratings"
+@pytest.mark.parametrize(
+    ("name", "row", "chart"),
+    [
+        ("fig3_dynamics", "entropy in nats (late)", "solve_rate"),
+        ("fig5_ratings", "mu of teachers (end)", "mu"),
+        ("table2_wallclock", "seconds over the single agent's", "time_step"),
+    ],
+)
+def test_committed_results_are_drawn_with_their_table(name, row, chart, capsys, tmp_path):
+    assert main(["recipe", name, "--from-results", "--out", str(tmp_path)]) == 0
+    assert f"| {row} |" in capsys.readouterr().out
+    folder = tmp_path / "results" / name
     written_table = pd.read_csv(folder / "table.csv")
-    stored = recipes_folder() / "paper" / "fig5_ratings" / "results" / "table.csv"
+    stored = recipes_folder() / "paper" / name / "results" / "table.csv"
     pd.testing.assert_frame_equal(written_table, pd.read_csv(stored), rtol=1e-5)
-    assert (folder / "mu.svg").read_text().startswith("<svg")
+    assert (folder / f"{chart}.svg").read_text().startswith("<svg")
     assert os.path.getsize(folder / "summary.md") > 500
 
 
