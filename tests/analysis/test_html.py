@@ -31,8 +31,13 @@ def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch):
     assert "BUNDLE" not in html.page("crossplay.html.j2", "t", matrix="", sentences=[])
 
 
-def test_nothing_of_the_bundle_ends_its_element():
-    bundle = html.bundle()
+def test_nothing_of_the_bundle_ends_its_element_and_it_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bundle = html.bundle.__wrapped__()
+    (kept,) = tmp_path.rglob("vega-*.js")
+    assert kept.read_text() == bundle
+    kept.write_text("kept")
+    assert html.bundle.__wrapped__() == "kept"
     assert len(bundle) < 1_500_000 and "</script" not in bundle.lower() and "<!--" not in bundle
 
 

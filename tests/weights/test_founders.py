@@ -57,6 +57,23 @@ def test_a_runs_member_is_named_as_elsewhere(tmp_path):
     check_founders([str(tmp_path / "student_0")], 4)
 
 
+def test_a_founder_comes_from_the_hub(tmp_path, monkeypatch):
+    save_adapter(adapter(4), tmp_path / "cached", "base")
+    asked = []
+
+    def downloaded(name, allow_patterns):
+        asked.append(name)
+        if name == "me/gone":
+            raise OSError("no such repository")
+        return str(tmp_path / "cached")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", downloaded)
+    check_founders(["me/mine"], 4)
+    with refuses("me/gone"):
+        check_founders(["me/gone"], 4)
+    assert asked == ["me/mine", "me/gone"]
+
+
 @pytest.mark.parametrize(
     "shapes",
     [{"model.down_proj": (6, 5)}, {"model.q_proj": (6, 4)}],
