@@ -203,7 +203,8 @@ play() {{
 def azr_script(plan: RecipePlan) -> str:
     """A shell script with AZR's command for every missing run, of stock AZR and of the arms: it
     checks its variables, makes a dry run of every arm, and goes on where it was stopped."""
-    recipe, command = plan.recipe, shlex.split(plan.protocol.command)
+    recipe, common = plan.recipe, plan.protocol.common
+    command = shlex.split(plan.protocol.command)
     folder = plan.out.absolute() / "7b"
     stock = list(plan.seeds)
     needs = re.findall(r"\$\{\{[A-Z_]+:\?[^}]*\}\}", recipe.after_7b)
@@ -225,8 +226,6 @@ def azr_script(plan: RecipePlan) -> str:
             **{"out": shlex.quote(str(plan.out)), "script": command[-1], "checks": checks},
         )
     ]
-
-    common = plan.protocol.common
 
     def line(name: str, place: Path, typed: Sequence[str]) -> str:
         words = [*command, f"trainer.experiment_name={name}", "trainer.resume_mode=auto"]

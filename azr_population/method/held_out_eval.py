@@ -175,7 +175,7 @@ def solved_shares(
 
 
 def all_known(shares: Sequence[float | None]) -> list[float]:
-    """The `solved_shares`. Raises ValueError: a task could not be judged."""
+    """These `solved_shares`, none of them None. Raises ValueError: a task could not be judged."""
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         raise ValueError(f"{len(shares) - len(known)} tasks could not be judged")

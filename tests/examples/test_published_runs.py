@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from azr_population.cli import main
+from azr_population.eval.stored import stored_plan
+from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +29,8 @@ def test_what_they_have(name):
     assert run.last == 20 and members == {*run.roles, "best"}
     completions = list(run.read("completions"))
     assert {row["phase"] for row in completions} == {"propose", "solve"}
+    # As for eval, sample and crossplay, which refuse a setting that they do not know.
+    assert stored_plan(RunDirectory(RUNS / name)).config.population.name == name
 
 
 @pytest.mark.parametrize(

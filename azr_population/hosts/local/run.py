@@ -37,10 +37,7 @@ from azr_population.method.callbacks import (
 )
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import evolution_note
-from azr_population.method.held_out_eval import (
-    HeldOutEval,
-    held_out_eval,
-)
+from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
 from azr_population.method.phases import StepContext
 from azr_population.method.run_plan import RunPlan
 from azr_population.method.step import SelfPlay
