@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-GROUPS = {"run": 60, "seven": 190, "tests": 30, "operators": 40, "nf4": 60, "half": 80}
+GROUPS = {"run": 90, "seven": 190, "tests": 40, "operators": 50, "nf4": 90, "half": 80}
 """Seconds that each may take."""
 HERE = Path(__file__).resolve()
 
