@@ -34,9 +34,9 @@ def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch):
 def test_nothing_of_the_bundle_ends_its_element_and_it_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     bundle = html.bundle.__wrapped__()
-    (kept,) = tmp_path.rglob("vega-*.js")
-    assert kept.read_text() == bundle
-    kept.write_text("kept")
+    (cached,) = tmp_path.rglob("vega-*.js")
+    assert cached.read_text() == bundle
+    cached.write_text("kept")
     assert html.bundle.__wrapped__() == "kept"
     assert len(bundle) < 1_500_000 and "</script" not in bundle.lower() and "<!--" not in bundle
 

@@ -49,7 +49,7 @@ def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has, 
 
 
 @pytest.mark.parametrize(
-    ("found", "own", "backend"),
+    ("version", "variables", "backend"),
     [
         ("0.8.5", {"VLLM_USE_V1": "0"}, {}),
         (
@@ -60,13 +60,13 @@ def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has, 
     ],
 )
 def test_an_engine_in_this_process_is_asked_for_as_its_version_has_it(
-    has, monkeypatch, found, own, backend
+    has, monkeypatch, version, variables, backend
 ):
-    has["vllm"] = found
+    has["vllm"] = version
     environment = {"VLLM_LOGGING_LEVEL": "INFO"}
     monkeypatch.setattr(vllm_versions.os, "environ", environment)
     vllm_versions.set_environment(on_gpu=False)
-    assert environment == own | {
+    assert environment == variables | {
         "VLLM_LOGGING_LEVEL": "INFO",  # the user's own stays
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
@@ -77,11 +77,11 @@ def test_an_engine_in_this_process_is_asked_for_as_its_version_has_it(
 
 
 @pytest.mark.parametrize(
-    ("found", "v1", "share"),
+    ("version", "v1", "share"),
     [("0.8.5", "1", 0.75), ("0.8.5", "0", 0.5), ("0.28.0", "1", 0.5)],
 )
-def test_the_v1_engine_of_0_8_5_counts_what_the_learner_holds(has, monkeypatch, found, v1, share):
-    has["vllm"] = found
+def test_the_v1_engine_of_0_8_5_counts_what_the_learner_holds(has, monkeypatch, version, v1, share):
+    has["vllm"] = version
     monkeypatch.setenv("VLLM_USE_V1", v1)
     monkeypatch.setattr(vllm_versions.torch.cuda, "memory_allocated", lambda: 20)
     monkeypatch.setattr(vllm_versions.torch.cuda, "mem_get_info", lambda: (60, 80))

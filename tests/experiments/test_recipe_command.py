@@ -82,9 +82,11 @@ def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
 def test_a_dry_run_names_what_it_would_play_and_starts_nothing(tmp_path, capsys):
     typed = ["recipe", "fig5_ratings", "--seeds", "81-82", "--out", str(tmp_path)]
     assert main([*typed, "--dry-run"]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "fig5_ratings: 4 runs, 0 finished; about 72 min of one core to go"
-    assert f"would play 4t4s seed 82 from step 0 to 60 in {tmp_path}/defaults/4t4s/seed_82" in told
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == "fig5_ratings: 4 runs, 0 finished; about 72 min of one core to go"
+    assert (
+        f"would play 4t4s seed 82 from step 0 to 60 in {tmp_path}/defaults/4t4s/seed_82" in printed
+    )
     assert not list(tmp_path.iterdir())
 
 
