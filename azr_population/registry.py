@@ -66,18 +66,18 @@ class Registry(dict[str, F]):
             if isinstance(name, str) and name in installed:
                 with own_code(self.kind, name):
                     return self._checked(name, installed[name].load())
-            known = [*self, *installed]
-            names = f"choose one of: {', '.join(known)}, or give" if known else "give"
+            names = [*self, *installed]
+            choice = f"choose one of: {', '.join(names)}, or give" if names else "give"
             raise UserError(
-                f"{self.kind}={name} is unknown{did_you_mean(name, known)}; {names} the path of "
+                f"{self.kind}={name} is unknown{did_you_mean(name, names)}; {choice} the path of "
                 "yours: module.name",
                 key=self.kind,
             ) from None
 
     def installed(self) -> dict[str, EntryPoint]:
         """The entry points of installed packages, by name."""
-        found = entry_points(group=f"azr_population.{self._group}") if self._group else ()
-        return {point.name: point for point in found}
+        points = entry_points(group=f"azr_population.{self._group}") if self._group else ()
+        return {point.name: point for point in points}
 
     def _checked(self, path: str, value: Any) -> F:
         if self._of and not isinstance(value, self._of):

@@ -131,9 +131,9 @@ def _intervals(compared: Comparison) -> charts.Chart | None:
 def _curves(compared: Comparison, section: str) -> list[Markup]:
     """The charts of a section that have data which varies and that no chart before has: of one
     student the best and the weakest are the mean."""
-    own = own_metrics(run for arm in compared.arms for run in arm.runs)
+    measures = own_metrics(run for arm in compared.arms for run in arm.runs)
     figures, drawn = list[Markup](), list[pd.DataFrame]()
-    for metric in (*SHARED, *own):
+    for metric in (*SHARED, *measures):
         frame = _lines(compared.arms, metric) if metric.section == section else pd.DataFrame()
         if frame.empty or frame["value"].nunique() < 2 or any(map(frame.equals, drawn)):
             continue

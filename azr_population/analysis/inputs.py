@@ -43,8 +43,8 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
         return {"the sources of the validation": repr(sources), "data.val_files": sets}
     if metric.name.startswith("eval/"):
         keys = (*_EVAL_SETTINGS, *("eval.samples",) * (metric.name in _SAMPLED_METRICS))
-        known = run.settings
-        return {key: repr(known[key]) if key in known else None for key in keys}
+        settings = run.settings
+        return {key: repr(settings[key]) if key in settings else None for key in keys}
     return {}
 
 

@@ -66,8 +66,8 @@ SHARED = (
 def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
     """What these runs measure beside the shared metrics, each name once."""
     shared = {metric.name for metric in SHARED}
-    own = {metric.name: metric for run in runs for metric in run.measures}
-    return [metric for name, metric in own.items() if name not in shared]
+    measures = {metric.name: metric for run in runs for metric in run.measures}
+    return [metric for name, metric in measures.items() if name not in shared]
 
 
 def metric_named(name: str) -> Metric | None:

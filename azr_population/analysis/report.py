@@ -65,8 +65,8 @@ def closing(run_dir: Path) -> dict[str, Any]:
     """For the end of the terminal's output: `wrong` (why there is no valid proposal, or nothing)
     and `changed`, the lines of the run's `summary`."""
     run = RunData(run_dir)
-    found = summary(run, measured_changes(run, run.last))
-    return {"wrong": found.wrong, "changed": found.lines}
+    end = summary(run, measured_changes(run, run.last))
+    return {"wrong": end.wrong, "changed": end.lines}
 
 
 def _page(run: RunData) -> str:
@@ -77,12 +77,12 @@ def _page(run: RunData) -> str:
     last = max((row["step"] for row in steps[-1:] or (*matches, *born)), default=0)
     domain = run.domain
     changes = measured_changes(run, last)
-    found = summary(run, changes)
+    end = summary(run, changes)
     tiles = tiles_of(table, changes, last, next(iter(domain.measures), None))
     chosen = task_cards.examples(
         lambda: run.read("tasks"), last, next((m.name for m in domain.measures), "")
     )
-    wrong = found.wrong
+    wrong = end.wrong
     state, status = _status(last if steps else 0, planned, run.directory.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
     members = run.roles
@@ -103,7 +103,7 @@ def _page(run: RunData) -> str:
         warnings=_warnings(run),
         facts=_facts(run, table, name),
         tiles=tiles,
-        summary=found,
+        summary=end,
         members=members,
         opening_title=opening_title,
         opening=opening,

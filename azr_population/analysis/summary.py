@@ -157,12 +157,12 @@ def _evolution(run: RunData) -> str:
         child, parent = birth["child"], next(iter(birth.get("parents") or ()), "")
         before = generations.get(parent, 0)
         generations[child] = birth.get("generation") or 0
-        own = scores.get((child, generations[child]), {})
+        of_child = scores.get((child, generations[child]), {})
         others = scores.get((parent, before), {})
-        shared = sorted(step for step in own.keys() & others.keys() if step > birth["step"])
-        if not shared or len(own[shared[0]]) != len(others[shared[0]]):
+        shared = sorted(step for step in of_child.keys() & others.keys() if step > birth["step"])
+        if not shared or len(of_child[shared[0]]) != len(others[shared[0]]):
             continue
-        pairs = zip(own[shared[0]], others[shared[0]], strict=True)
+        pairs = zip(of_child[shared[0]], others[shared[0]], strict=True)
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         test = compare([a for a, _ in known], [b for _, b in known], paired=True)
         verdicts.append(kinds[0] if test.low > 0 else kinds[1] if test.high < 0 else kinds[2])

@@ -184,8 +184,8 @@ def _expected(
             "it was made for"
         )
     # evalplus keeps the tolerance, once it has met a float, for the inputs that follow.
-    found = accumulate((1e-6 if _is_floats(output) else 0.0 for output in run.outputs), max)
-    return [(output, problem.atol or a) for output, a in zip(run.outputs, found, strict=True)]
+    tolerances = accumulate((1e-6 if _is_floats(output) else 0.0 for output in run.outputs), max)
+    return [(output, problem.atol or a) for output, a in zip(run.outputs, tolerances, strict=True)]
 
 
 def _is_right(problem: FunctionProblem, plus: int, position: int, output: SolutionOutput) -> bool:

@@ -98,9 +98,9 @@ def self_test(name: str, data: str = "") -> None:
     """Tests the judge of a benchmark. Raises UserError unless right answers pass and spoilt ones
     fail."""
     problems = list(read_problems(name, data).values())[:_SELF_TESTS]
-    known = type(problems[0]).known_completions(problems)
-    verdicts = grade([(problem, text) for problem, *both in known for text in both])
-    for (problem, *_), verdict in zip(known, verdicts[::2], strict=True):
+    completions = type(problems[0]).known_completions(problems)
+    verdicts = grade([(problem, text) for problem, *both in completions for text in both])
+    for (problem, *_), verdict in zip(completions, verdicts[::2], strict=True):
         if not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
             raise _broken(name, f"fails {problem.id}'s own right answer ({why})")

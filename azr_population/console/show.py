@@ -95,9 +95,9 @@ def show_completions(
 
 def not_there(what: str, where: str, names: Iterable[Any], name: str) -> UserError:
     """The error for a member, step or type that does not exist, with those that do."""
-    known = sorted((printable(each) for each in names), key=by_number)
-    shown = ", ".join(known[:40]) + ", ..." * (len(known) > 40)
-    return UserError(f"{what} does not exist{did_you_mean(name, known)}; {where} has {shown}")
+    existing = sorted((printable(each) for each in names), key=by_number)
+    shown = ", ".join(existing[:40]) + ", ..." * (len(existing) > 40)
+    return UserError(f"{what} does not exist{did_you_mean(name, existing)}; {where} has {shown}")
 
 
 def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Group:

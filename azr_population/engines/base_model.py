@@ -163,12 +163,12 @@ def turn_end(tokenizer: Any) -> int | None:
 def _refuse_unknown_tokens(path: str | Path, model: Any, tokenizer: Any) -> None:
     """Raises UserError: text can become tokens that the base's embedding does not have. Special
     tokens beyond it, such as one for padding, come from no text."""
-    known = model.get_input_embeddings().num_embeddings
+    rows = model.get_input_embeddings().num_embeddings
     added = tokenizer.added_tokens_decoder.items()
-    beyond = [str(token) for id, token in added if id >= known and not token.special]
-    if beyond or tokenizer.vocab_size > known:
+    beyond = [str(token) for id, token in added if id >= rows and not token.special]
+    if beyond or tokenizer.vocab_size > rows:
         raise UserError(
-            f"base.path={path}: its tokenizer has tokens that its embedding of {known} has not"
+            f"base.path={path}: its tokenizer has tokens that its embedding of {rows} has not"
             f"{f' ({beyond[0]!r})' if beyond else ''}; use the tokenizer that the base came with, "
             "or resize the embedding (resize_token_embeddings) and save it",
             key="base.path",

@@ -109,12 +109,12 @@ def _class() -> type[Any]:
                 self._column, self._used = None, [used] * len(rooms.layers)
             rooms.rows, rooms.room = len(rows), room
             for index, (layer, used) in enumerate(zip(rooms.layers, self._used, strict=True)):
-                kept = []
+                copies = []
                 for old in layer:
                     new = old.new_empty(len(rows), old.shape[1], room, old.shape[3])
                     torch.index_select(old[:, :, :used], 0, rows, out=new[:, :, :used])
-                    kept.append(new)
-                rooms.layers[index] = (kept[0], kept[1])
+                    copies.append(new)
+                rooms.layers[index] = (copies[0], copies[1])
 
         def get_seq_length(self, layer: int = 0, *_: Any) -> int:
             return self._used[layer] if layer < len(self._used) else 0

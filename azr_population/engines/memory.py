@@ -203,9 +203,9 @@ def _learning(layout: GpuLayout, tokens: int, checkpointing: bool) -> float:
     """The work of learning from `tokens`: beside it what the blocks keep (with checkpointing their
     inputs only) and the gradients of one member."""
     a = layout.architecture
-    kept = layout.size * a.hidden if checkpointing else _widths(a, KEPT[layout.lora_bytes])
+    stored = layout.size * a.hidden if checkpointing else _widths(a, KEPT[layout.lora_bytes])
     work = _work(layout, tokens, BACKWARD if checkpointing else FORWARD, LEARNED)
-    return a.layers * kept * tokens + layout.member * SUM + work
+    return a.layers * stored * tokens + layout.member * SUM + work
 
 
 def _restored(layout: GpuLayout) -> float:

@@ -110,12 +110,12 @@ class TorchLearner:
         lengths, members = [length(rows[i]) for i in answered], [slots[i] for i in answered]
         batches = slot_batches(lengths, members, self.config.micro_batch_tokens)
         with self._computing():
-            for found in batches:
-                places = [answered[place] for place in found]
-                batch = collate([[rows[i]] for i in places], self._device)
+            for batch in batches:
+                places = [answered[place] for place in batch]
+                collated = collate([[rows[i]] for i in places], self._device)
                 routes = torch.tensor([slots[i] for i in places], device=self._device)
                 with self.bank.adapters_active(routes, self._products):
-                    chosen, _ = token_log_probs(self.model, batch)
+                    chosen, _ = token_log_probs(self.model, collated)
                 parts = chosen.cpu().split([len(responses[i]) for i in places])
                 for i, values in zip(places, parts, strict=True):
                     log_probs[i] = values
@@ -230,8 +230,8 @@ class TorchLearner:
 
     def _checkpoints(self, tokens: int) -> bool:
         """Whether a piece of this many tokens recomputes its activations."""
-        kept = self.config.recompute_above_tokens or 0
-        return self.config.gradient_checkpointing and tokens > kept
+        limit = self.config.recompute_above_tokens or 0
+        return self.config.gradient_checkpointing and tokens > limit
 
     def _new_optimizer(self, slot: int) -> torch.optim.Optimizer:
         return self._optimizer(

@@ -59,14 +59,14 @@ def _up_to(
 
 def is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
-    found = metric_named(metric)
-    return found is not None and found.percent
+    definition = metric_named(metric)
+    return definition is not None and definition.percent
 
 
 def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
     """The mean of an arm's seeds; its interval ends where no value of the metric can lie."""
-    found = metric_named(metric)
-    return interval(values).within(*found.bounds(reduce)) if found else interval(values)
+    definition = metric_named(metric)
+    return interval(values).within(*definition.bounds(reduce)) if definition else interval(values)
 
 
 def figure(
@@ -148,7 +148,7 @@ def births_figure(
 
 def _styles(arm_of: Mapping[str, str]) -> dict[str, tuple[str, list[int]]]:
     """Colour and dashes by series; two roles of an arm have two dashes."""
-    own = [
+    unused = [
         (colour, dash)
         for colour, dash in zip(charts.CATEGORIES, _DASHES * 2, strict=True)
         if not any(colour == taken for taken, _ in STYLES.values())
@@ -158,7 +158,7 @@ def _styles(arm_of: Mapping[str, str]) -> dict[str, tuple[str, list[int]]]:
     for name, arm in arm_of.items():
         again = arm in of_arms
         if not again:
-            of_arms[arm] = STYLES[arm] if arm in STYLES else own.pop(0)
+            of_arms[arm] = STYLES[arm] if arm in STYLES else unused.pop(0)
         colour, dash = of_arms[arm]
         styles[name] = (colour, [2, 5] if again else dash)
     return styles

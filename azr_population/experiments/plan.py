@@ -334,11 +334,13 @@ def save_runs(plan: RecipePlan) -> None:
         if config["base"]["path"]:
             config["base"]["path"] = Path(config["base"]["path"]).name
         recorded = run.directory.environment()
-        kept = {k: recorded[k] for k in ("python", "packages", "base", "commit") if k in recorded}
+        environment = {
+            k: recorded[k] for k in ("python", "packages", "base", "commit") if k in recorded
+        }
         folder = plan.committed / run.arm_name / f"seed_{run.seed}"
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-        write_atomically(folder / "environment.json", json.dumps(kept, indent=1) + "\n")
+        write_atomically(folder / "environment.json", json.dumps(environment, indent=1) + "\n")
         text = "".join(map(_line, lines))
         births = "".join(json.dumps(birth) + "\n" for birth in run.directory.read("lineage"))
         write_atomically(folder / "lineage.jsonl", births)

@@ -145,10 +145,10 @@ class Recipe(_Strict):
 
     @model_validator(mode="after")
     def _hypotheses_are_about_its_table(self) -> Recipe:
-        known = {"", *self.arms, *(row.label for row in self.table)}
+        rows = {"", *self.arms, *(row.label for row in self.table)}
         named = {name for one in self.hypotheses for name in (one.row, one.arm, one.than)}
-        if named - known:
-            raise ValueError(f"hypotheses name {', '.join(sorted(named - known))}")
+        if named - rows:
+            raise ValueError(f"hypotheses name {', '.join(sorted(named - rows))}")
         return self
 
     @property

@@ -80,8 +80,8 @@ class Callback:
 def call(callbacks: Sequence[Callback], hook: str, clock: PhaseClock, *arguments: Any) -> None:
     """Calls one hook of all callbacks in turn; the clock times each under its own phase."""
     for callback in callbacks:
-        own = own_code("callbacks", callback.path) if callback.path else nullcontext()
-        with clock(callback.phase), own:
+        context = own_code("callbacks", callback.path) if callback.path else nullcontext()
+        with clock(callback.phase), context:
             getattr(callback, hook)(*arguments)
 
 

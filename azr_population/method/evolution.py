@@ -66,8 +66,8 @@ class Evolution:
                 member.name: score(member, self.rewards.get(member.name, ())) for member in members
             }
             generator = self._streams.numpy(f"select {role}", step)
-            found = list(fitness.values())
-            replacements += replacement.choose(self.config, members, found, generator, step)
+            scores = list(fitness.values())
+            replacements += replacement.choose(self.config, members, scores, generator, step)
         self.rewards = {}
         births = [self._replace(step, each, make) for each in replacements]
         moved = roster.recenter_ratings() if births else 0.0

@@ -151,10 +151,10 @@ class HeldOutEval:
     ) -> list[float | None]:
         """One member's score at each task at temperature 1."""
         exact = gold_probabilities(context, self.tasks, [member.slot] * len(self.tasks))
-        sampled = [t for t, known in zip(self.tasks, exact, strict=True) if known is None]
+        sampled = [t for t, value in zip(self.tasks, exact, strict=True) if value is None]
         seed = self._seed(member, run_seed, step)
         rates = iter(solved_shares(context, sampled, member.slot, 1.0, self.samples, seed))
-        return [next(rates) if known is None else known for known in exact]
+        return [next(rates) if value is None else value for value in exact]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
         # The names of random streams never change, so that published runs can be repeated.
@@ -176,10 +176,10 @@ def solved_shares(
 
 def all_known(shares: Sequence[float | None]) -> list[float]:
     """These `solved_shares`, none of them None. Raises ValueError: a task could not be judged."""
-    known = [share for share in shares if share is not None]
-    if len(known) < len(shares):
-        raise ValueError(f"{len(shares) - len(known)} tasks could not be judged")
-    return known
+    judged = [share for share in shares if share is not None]
+    if len(judged) < len(shares):
+        raise ValueError(f"{len(shares) - len(judged)} tasks could not be judged")
+    return judged
 
 
 def pass_at(k: int, n: int, right: int) -> float:

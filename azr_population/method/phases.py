@@ -230,8 +230,8 @@ def gold_probabilities(
         if answer is not None
     ]
     columns = zip(*exact, strict=True) if exact else ((), (), ())
-    found = iter(context.engine.likelihoods(*map(list, columns)))
-    return [None if answer is None else next(found) for answer in answers]
+    probabilities = iter(context.engine.likelihoods(*map(list, columns)))
+    return [None if answer is None else next(probabilities) for answer in answers]
 
 
 def score_gold(rows: Sequence[Proposal], context: StepContext) -> None:

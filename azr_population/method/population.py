@@ -94,10 +94,10 @@ class Population:
         """
         queues: dict[int, list[Match]] = {}
         for slot, count in Counter(teachers).items():
-            own = [i for i, match in enumerate(self.matches) if match.teacher.slot == slot]
-            fewest_first = sorted(own, key=lambda i: self._assigned[i])
-            counts = dict(zip(fewest_first, split_evenly(count, len(own)), strict=True))
-            queues[slot] = [self.matches[i] for i in own for _ in range(counts[i])]
+            theirs = [i for i, match in enumerate(self.matches) if match.teacher.slot == slot]
+            fewest_first = sorted(theirs, key=lambda i: self._assigned[i])
+            counts = dict(zip(fewest_first, split_evenly(count, len(theirs)), strict=True))
+            queues[slot] = [self.matches[i] for i in theirs for _ in range(counts[i])]
             self._assigned.update(counts)
         return [queues[slot].pop(0) for slot in teachers]
 

@@ -17,6 +17,7 @@ Rows = dict[int, dict[str, float]]
 """Step -> key -> value."""
 
 VALIDATION = "val/test_score/"
+"""What AZR puts before the name of a source of validation tasks."""
 
 KEYS = {
     "solve_rate": ("agent", r"pred_code_\w+/accuracy"),
@@ -117,14 +118,16 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
     lines: dict[int, dict[str, Any]] = {}
     for name, (role, pattern) in KEYS.items():  # validations come last
         for step, values in sorted(rows.items()):
-            found = {key: value for key, value in values.items() if re.fullmatch(pattern, key)}
+            matching = {key: value for key, value in values.items() if re.fullmatch(pattern, key)}
             if name == "lines":
-                found = {key: value for key, value in found.items() if value > 0}  # 0: none valid
-            if not found:
+                matching = {
+                    key: value for key, value in matching.items() if value > 0
+                }  # 0: none valid
+            if not matching:
                 continue
             at = min(step, max(lines, default=0)) if name == "validation" else step
             line = lines.setdefault(at, {"step": at})
-            line[f"{role}/{name}" if role else name] = math.fsum(found.values()) / len(found)
+            line[f"{role}/{name}" if role else name] = math.fsum(matching.values()) / len(matching)
             if name == "validation":
-                line |= {key.replace(VALIDATION, "validation/"): found[key] for key in found}
+                line |= {key.replace(VALIDATION, "validation/"): matching[key] for key in matching}
     return [lines[step] for step in sorted(lines)]

@@ -113,10 +113,10 @@ class _Server:
         choice = written["choices"][0]
         spelt = (str(token).partition("token_id:")[2] for token in choice["logprobs"]["tokens"])
         ids = choice.get("token_ids") or [int(id) for id in spelt if id.isdecimal()]
-        told = choice["logprobs"]["token_logprobs"]
-        if len(ids) != len(told):
+        log_probs = choice["logprobs"]["token_logprobs"]
+        if len(ids) != len(log_probs):
             return self._text, torch.tensor(values)
-        return [*self._text, *ids], torch.tensor(values + told)
+        return [*self._text, *ids], torch.tensor(values + log_probs)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -146,16 +146,16 @@ class _Judge:
         old: Mapping[str, Adapter],
     ) -> ServedVerdict:
         try:
-            ids, told = server.scores(name)
+            ids, log_probs = server.scores(name)
         except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
             return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
 
         def off(adapter: Adapter | None) -> Tensor:
             """How far this adapter's scores are from the server's [tokens], in nats."""
-            return (self._scores(adapter, ids) - told).abs()
+            return (self._scores(adapter, ids) - log_probs).abs()
 
-        own, bare = off(adapters[name]), off(None)
-        mean, exact = float(own.mean()), TOLERANCES["float32"]
+        expected, bare = off(adapters[name]), off(None)
+        mean, exact = float(expected.mean()), TOLERANCES["float32"]
         others: list[tuple[str, str, Adapter | None]] = [(BASE, "the base", None)]
         if not mean <= exact:
             others += [("another one", other, a) for other, a in adapters.items() if other != name]
@@ -164,13 +164,13 @@ class _Judge:
         scored = [(verdict, what, off(adapter)) for verdict, what, adapter in others]
         verdict, what, best = min(scored, key=lambda each: float(each[2].mean()))
         nearest = float(best.mean())
-        if is_better(best, own) and nearest <= self._tolerance:
+        if is_better(best, expected) and nearest <= self._tolerance:
             apart = f"its folder is {mean:.3f} nats a token off, {what} {nearest:.3f}"
             return ServedVerdict(name, verdict, apart)
         # NaN is not served.
-        if is_better(best, own) or not mean <= self._tolerance:
+        if is_better(best, expected) or not mean <= self._tolerance:
             return ServedVerdict(name, SOMETHING_ELSE, f"{mean:.3f} nats a token off its folder")
-        weak = "" if is_better(own, bare) else "; so little differs from the base"
+        weak = "" if is_better(expected, bare) else "; so little differs from the base"
         return ServedVerdict(name, SERVED, f"{mean:.4f} nats a token off{weak}")
 
     def _scores(self, adapter: Adapter | None, ids: list[int]) -> Tensor:
@@ -188,14 +188,14 @@ def _variants(adapter: Adapter) -> Iterator[tuple[str, str, Adapter]]:
     names = list(adapter.factors)
     for scale in sorted(wrong):
         yield "scaled otherwise", f"{scale:g} times its update", _scaled(adapter, names, scale)
-    kept: dict[str, set[str]] = {
+    parts: dict[str, set[str]] = {
         "with its attention alone": {n for n in names if "attn" in n or "attention" in n},
         "with its first half of layers": set(names[: len(names) // 2]),
         "with every other layer": set(names[::2]),
     }
     for kind in {name.rpartition(".")[2] for name in names}:
-        kept[f"with {kind} alone"] = {n for n in names if n.endswith(kind)}
-    for part, layers in kept.items():
+        parts[f"with {kind} alone"] = {n for n in names if n.endswith(kind)}
+    for part, layers in parts.items():
         rest = set(names) - layers
         if layers and rest:
             yield "some modules missing", part, _scaled(adapter, layers)
@@ -213,5 +213,5 @@ def _scaled(adapter: Adapter, layers: Collection[str], scale: float = 1.0) -> Ad
 
 def exit_code(verdicts: Iterable[ServedVerdict]) -> int:
     """0: all are served; 1: under some name something else is; 3: some are not reachable."""
-    found = {verdict.verdict for verdict in verdicts}
-    return 0 if found <= {SERVED} else 3 if found <= {SERVED, MISSING} else 1
+    kinds = {verdict.verdict for verdict in verdicts}
+    return 0 if kinds <= {SERVED} else 3 if kinds <= {SERVED, MISSING} else 1

@@ -43,8 +43,8 @@ def get_operator(name: str) -> Operator:
     ) -> Adapter:
         """The mutation takes the crossover's child."""
         for step in steps:
-            own = {key: options[f"{step.name}.{key}"] for key in step.defaults}
-            parents = [step(parents, generator, **own)]
+            given = {key: options[f"{step.name}.{key}"] for key in step.defaults}
+            parents = [step(parents, generator, **given)]
         return parents[0]
 
     defaults = {f"{step.name}.{key}": step.defaults[key] for step in steps for key in step.defaults}

@@ -63,11 +63,11 @@ class Code(Domain):
         verdicts = []
         graded = referee.grade(questions)
         for (_, answers), question, grades in zip(asked, questions, graded, strict=True):
-            known = {
+            verdict_of = {
                 answer: Verdict(grade.solved, grade.reason.value)
                 for answer, grade in zip(question.answers, grades, strict=True)
             }
-            verdicts.append([known.get(text, Verdict(False, NOT_FINITE)) for text in answers])
+            verdicts.append([verdict_of.get(text, Verdict(False, NOT_FINITE)) for text in answers])
         return verdicts
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:

@@ -138,8 +138,8 @@ def plain_values(node: Any) -> Any:
     """A node of a configuration as plain data, to be stored and shown. References to other keys are
     followed; what asks a resolver (`${oc.env:NAME}`) stays text, or it would tell the value."""
     root, key = OmegaConf.to_container(node._get_root(), resolve=False), node._get_full_key(None)
-    told = OmegaConf.create(_unasked(root))
-    return OmegaConf.to_container(OmegaConf.select(told, key) if key else told, resolve=True)
+    escaped = OmegaConf.create(_unasked(root))
+    return OmegaConf.to_container(OmegaConf.select(escaped, key) if key else escaped, resolve=True)
 
 
 def _unasked(value: Any) -> Any:

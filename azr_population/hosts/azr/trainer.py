@@ -43,11 +43,9 @@ from azr_population.patches.azr_fixes import apply_patches
 from azr_population.printable import redact
 from azr_population.registry import imported, trust
 from azr_population.runs import RunDirectory
+from azr_population.runs.azr_log import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.versions import environment
-
-VALIDATION = "val/test_score/"
-"""What AZR puts before the name of a source of validation tasks."""
 
 
 class PopulationTrainer(CodeIORayPPOTrainer):
@@ -76,14 +74,14 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         super().__init__(*args, **kwargs)
         self.population = Population(plan.config, plan.domain)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
-        own = own_callbacks(self.settings.callbacks)
-        self.step = AzrStepState(self.population, [log, *own])
+        callbacks = own_callbacks(self.settings.callbacks)
+        self.step = AzrStepState(self.population, [log, *callbacks])
         folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
         resumes = self.config.trainer.resume_mode != "disable"
         path = Path(self.settings.run_dir or folder)
         played = OmegaConf.merge(self.config, {"population": plan.decided})
         self.directory = open_run(
-            played, path, {"patches": list(patches), **declared(own)}, resumes
+            played, path, {"patches": list(patches), **declared(callbacks)}, resumes
         )
         self.step.callbacks.append(Warn(self.directory, uses_replay=True))
         self.view = LinesView(prefix="population: ")

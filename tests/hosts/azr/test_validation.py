@@ -19,7 +19,8 @@ pytestmark = pytest.mark.azr
 )
 def test_students_take_the_validation(monkeypatch, which, step, asked, best):
     needs.from_azr("absolute_zero_reasoner.trainer.ppo.azr_ray_trainer")
-    from azr_population.hosts.azr.trainer import VALIDATION, PopulationTrainer
+    from azr_population.hosts.azr.trainer import PopulationTrainer
+    from azr_population.runs.azr_log import VALIDATION
 
     students = [SimpleNamespace(name=f"student_{slot}", slot=slot) for slot in range(2)]
     trainer = object.__new__(PopulationTrainer)
