@@ -203,11 +203,11 @@ def _correlation(first: Sequence[float], second: Sequence[float]) -> float | Non
     return correlation(first, second)
 
 
-def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float, float] | None:
+def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float | None, float] | None:
     """(reliability, standard deviation of skill) from the members' scores [members][tasks]: the
-    share of the variance of their means that is skill, and skill in the unit of the scores. Both
-    are negative if the members differ less than noise alone would make them. None if unknown: fewer
-    than two members or tasks, unequal tasks, members without a difference.
+    share of the variance of their means that is skill, None if these are equal, and skill in the
+    unit of the scores. Both are negative if the members differ less than noise alone would make
+    them. None if unknown: fewer than two members or tasks, unequal tasks.
 
     A member's advantage on particular tasks counts as noise, because another draw of tasks could
     favour another member. Source: Hoyt, "Test reliability estimated by analysis of variance"
@@ -223,7 +223,6 @@ def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float, float]
     rest = table - means[:, None] - table.mean(axis=0) + table.mean()
     between = tasks * float(means.var(ddof=1))
     noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
-    if between < 1e-12:
-        return None
-    skill = (between - noise) / tasks
-    return 1 - noise / between, math.copysign(math.sqrt(abs(skill)), skill)
+    share = None if between < 1e-12 else 1 - noise / between
+    skill = (between - noise) / tasks if share is not None else -noise / tasks
+    return share, math.copysign(math.sqrt(abs(skill)), skill)

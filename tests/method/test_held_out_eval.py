@@ -137,7 +137,14 @@ def test_reliability_and_spread_are_those_of_a_known_table():
 def test_where_there_is_no_telling_there_is_no_number():
     assert reliability([]) is reliability([[1.0, 0.0]]) is reliability([[1.0], [0.0]]) is None
     assert reliability([[1.0, 0.0], [1.0]]) is None
-    assert reliability([[1.0, 0.0], [0.0, 1.0]]) is None
+
+
+def test_equal_scores_have_no_spread_instead_of_an_unknown_one(play, held_out, populations):
+    # The mean over runs would otherwise leave out the runs whose spread is smallest.
+    assert reliability([[1.0, 0.0], [0.0, 1.0]]) == (None, -(0.5**0.5))
+    metrics = evals(play([1.0, 1.0, 1.0, 1.0], held_out), 1)[1].metrics
+    assert metrics["eval/member_std"] == 0.0
+    assert "eval/reliability" not in metrics
 
 
 def test_a_fault_of_ours_at_an_answer_ends_no_run_and_is_nobodys_score(play, held_out, caplog):
