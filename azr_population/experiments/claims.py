@@ -36,6 +36,8 @@ STYLES = {
 }
 """Colour and dashes of the paper's arms, alike in all figures; others take what is left."""
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3])
+_AGAIN = (*_DASHES[1:], _DASHES[0])
+"""The seventh colour is near the first, so that it is not solid too."""
 _WIDTH = 72
 """Characters of a line above a figure."""
 
@@ -150,7 +152,7 @@ def _styles(arm_of: Mapping[str, str]) -> dict[str, tuple[str, list[int]]]:
     """Colour and dashes by series; two roles of an arm have two dashes."""
     unused = [
         (colour, dash)
-        for colour, dash in zip(charts.CATEGORIES, _DASHES * 2, strict=True)
+        for colour, dash in zip(charts.CATEGORIES, _DASHES + _AGAIN, strict=True)
         if not any(colour == taken for taken, _ in STYLES.values())
     ]
     styles: dict[str, tuple[str, list[int]]] = {}
