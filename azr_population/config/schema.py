@@ -195,8 +195,8 @@ class EvolutionConfig(Section):
     """How many of the best members of each sub-population are never replaced."""
     grace_period: int = Field(default=8, ge=0)
     """Steps after birth in which a child is not replaced. Its rating is uncertain, so mu - 3 sigma
-    would make it the next victim. With a long grace period every member is a protected newborn; the
-    run warns of that."""
+    would make it the next victim. The run warns if the grace period protects all members but one,
+    so that there is no choice."""
     fitness: str = "conservative_rating"
     """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
