@@ -214,7 +214,7 @@ def new_model(tokenizer: Any, seed: int) -> Any:
 
 
 def pretrain(
-    out: Path, minutes: float, tokens: int = 0, seed: int = 1, rate: float = 3e-3, rows: int = 16,
+    out: Path, minutes: float, tokens: int = 0, seed: int = 1, rate: float = 4e-3, rows: int = 64,
     length: int = 256, compile: bool = True,
 ) -> list[dict[str, float]]:  # fmt: skip
     """Trains until the minutes of processor time or the tokens are used up, when the learning rate
