@@ -86,8 +86,8 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
 
 def _by_step(rows: Iterable[Record], names: Sequence[str]) -> Any:
     """These columns of the records, grouped by step."""
-    columns = [(row["step"], *map(number, map(row.get, names))) for row in rows]
-    return pd.DataFrame(columns, columns=["step", *names]).astype(float).groupby("step")
+    values = [(row["step"], *map(number, map(row.get, names))) for row in rows]
+    return pd.DataFrame(values, columns=["step", *names]).astype(float).groupby("step")
 
 
 Tile = dict[str, str]

@@ -163,8 +163,8 @@ def _evolution(run: RunData) -> str:
         if not shared or len(of_child[shared[0]]) != len(others[shared[0]]):
             continue
         pairs = zip(of_child[shared[0]], others[shared[0]], strict=True)
-        known = [(a, b) for a, b in pairs if a is not None and b is not None]
-        test = compare([a for a, _ in known], [b for _, b in known], paired=True)
+        judged = [(a, b) for a, b in pairs if a is not None and b is not None]
+        test = compare([a for a, _ in judged], [b for _, b in judged], paired=True)
         verdicts.append(kinds[0] if test.low > 0 else kinds[1] if test.high < 0 else kinds[2])
     count = f"{len(births)} {'child' if len(births) == 1 else 'children'}"
     if not verdicts:

@@ -88,7 +88,7 @@ class GpuLayout:
         on_gpu = settings.device.startswith("cuda")
         vllm = on_gpu and settings.rollout != "torch"
         products = learner.lora_dtype or (settings.dtype if on_gpu else "float32")
-        optimizer, kept = moments(learner.optimizer)
+        optimizer, moment_count = moments(learner.optimizer)
         rows = min(settings.generate_rows, rows or settings.generate_rows)
         return cls(
             architecture,
@@ -112,7 +112,7 @@ class GpuLayout:
             nf4=settings.quantization == "nf4",
             offload=vllm and bool(learner.offload),
             optimizer=optimizer,
-            moments=kept,
+            moments=moment_count,
             **more,
         )
 

@@ -41,9 +41,9 @@ def version() -> tuple[int, ...]:
 
 def warn_untested() -> None:
     """Prints a line where vLLM is newer than any that was tried."""
-    newest, found = TESTED[-1], version()
-    if found > tuple(map(int, newest.split("."))):
-        shown = ".".join(map(str, found))
+    newest, present = TESTED[-1], version()
+    if present > tuple(map(int, newest.split("."))):
+        shown = ".".join(map(str, present))
         print(
             f"azr-population: warning: vLLM {shown} is newer than {newest}, the newest that was "
             "tried; every push is checked against the learner all the same",

@@ -82,9 +82,9 @@ def figure(
     arm_of: dict[str, str] = {}
     for arm, of_arm in tables.items():
         for role in chart.roles:
-            if found := _up_to(lengths[arm], of_arm, chart.metric, role):
+            if by_seed := _up_to(lengths[arm], of_arm, chart.metric, role):
                 name = arms.find(arm).title + (f", {role}s" if role else "")
-                lines[name], arm_of[name] = found, arm
+                lines[name], arm_of[name] = by_seed, arm
     if not lines:
         return pd.DataFrame(), ""
     percent = is_percent(chart.metric)

@@ -145,10 +145,10 @@ class Recipe(_Strict):
 
     @model_validator(mode="after")
     def _hypotheses_are_about_its_table(self) -> Recipe:
-        rows = {"", *self.arms, *(row.label for row in self.table)}
+        choices = {"", *self.arms, *(row.label for row in self.table)}
         named = {name for one in self.hypotheses for name in (one.row, one.arm, one.than)}
-        if named - rows:
-            raise ValueError(f"hypotheses name {', '.join(sorted(named - rows))}")
+        if named - choices:
+            raise ValueError(f"hypotheses name {', '.join(sorted(named - choices))}")
         return self
 
     @property

@@ -223,6 +223,8 @@ def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float | None,
     rest = table - means[:, None] - table.mean(axis=0) + table.mean()
     between = tasks * float(means.var(ddof=1))
     noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
-    share = None if between < 1e-12 else 1 - noise / between
-    skill = (between - noise) / tasks if share is not None else -noise / tasks
+    if between < 1e-12:  # equal but for rounding
+        between = 0.0
+    skill = (between - noise) / tasks
+    share = 1 - noise / between if between else None
     return share, math.copysign(math.sqrt(abs(skill)), skill)

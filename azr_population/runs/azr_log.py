@@ -119,10 +119,8 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
     for name, (role, pattern) in KEYS.items():  # validations come last
         for step, values in sorted(rows.items()):
             matching = {key: value for key, value in values.items() if re.fullmatch(pattern, key)}
-            if name == "lines":
-                matching = {
-                    key: value for key, value in matching.items() if value > 0
-                }  # 0: none valid
+            if name == "lines":  # 0: none valid
+                matching = {key: value for key, value in matching.items() if value > 0}
             if not matching:
                 continue
             at = min(step, max(lines, default=0)) if name == "validation" else step

@@ -154,8 +154,8 @@ class _Judge:
             """How far this adapter's scores are from the server's [tokens], in nats."""
             return (self._scores(adapter, ids) - log_probs).abs()
 
-        expected, bare = off(adapters[name]), off(None)
-        mean, exact = float(expected.mean()), TOLERANCES["float32"]
+        off_folder, off_base = off(adapters[name]), off(None)
+        mean, exact = float(off_folder.mean()), TOLERANCES["float32"]
         others: list[tuple[str, str, Adapter | None]] = [(BASE, "the base", None)]
         if not mean <= exact:
             others += [("another one", other, a) for other, a in adapters.items() if other != name]
@@ -164,13 +164,13 @@ class _Judge:
         scored = [(verdict, what, off(adapter)) for verdict, what, adapter in others]
         verdict, what, best = min(scored, key=lambda each: float(each[2].mean()))
         nearest = float(best.mean())
-        if is_better(best, expected) and nearest <= self._tolerance:
+        if is_better(best, off_folder) and nearest <= self._tolerance:
             apart = f"its folder is {mean:.3f} nats a token off, {what} {nearest:.3f}"
             return ServedVerdict(name, verdict, apart)
         # NaN is not served.
-        if is_better(best, expected) or not mean <= self._tolerance:
+        if is_better(best, off_folder) or not mean <= self._tolerance:
             return ServedVerdict(name, SOMETHING_ELSE, f"{mean:.3f} nats a token off its folder")
-        weak = "" if is_better(expected, bare) else "; so little differs from the base"
+        weak = "" if is_better(off_folder, off_base) else "; so little differs from the base"
         return ServedVerdict(name, SERVED, f"{mean:.4f} nats a token off{weak}")
 
     def _scores(self, adapter: Adapter | None, ids: list[int]) -> Tensor:

@@ -64,12 +64,12 @@ class Route(NamedTuple):
     rows: int
     present: tuple[int, ...]
     counts: tuple[int, ...]
-    scaling: Tensor | None = None
+    scales: Tensor | None = None
     """[rows, members * r], for rows of one token: the scaling where a row and a component are of
     one member, 0 elsewhere. Members are all from the first to the last that is present."""
 
     def components(self, factors: Tensor) -> Tensor:
-        """Rows of `factors` [P, r, width] that `scaling` is about: [members * r, width]."""
+        """Rows of `factors` [P, r, width] that `scales` is about: [members * r, width]."""
         return factors[self.present[0] : self.present[-1] + 1].flatten(0, 1)
 
 
@@ -165,9 +165,9 @@ class Bank:
             return route
         first, last = route.present[0], route.present[-1]
         place = torch.tensor(members) - first
-        scaling = nn.functional.one_hot(place, last + 1 - first) * self.spec.scaling
-        scaling = scaling.repeat_interleave(self.spec.rank, dim=1)
-        return route._replace(scaling=scaling.to(self.device, self._product_dtype(route, 1)))
+        scales = nn.functional.one_hot(place, last + 1 - first) * self.spec.scaling
+        scales = scales.repeat_interleave(self.spec.rank, dim=1)
+        return route._replace(scales=scales.to(self.device, self._product_dtype(route, 1)))
 
     def _product_dtype(self, route: Route, tokens: int) -> torch.dtype:
         """The dtype of products with factors, where rows have this many tokens."""
@@ -297,8 +297,8 @@ def _add_in_place(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling:
     total = total.contiguous()
     A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
-    if route.scaling is not None and x.shape[1] == 1:
-        hidden = (flat_x @ route.components(A).t()).mul_(route.scaling)
+    if route.scales is not None and x.shape[1] == 1:
+        hidden = (flat_x @ route.components(A).t()).mul_(route.scales)
         _add_product(flat_total, hidden, route.components(B))
         return total
     start = 0

@@ -77,7 +77,7 @@ def test_rows_of_one_token_have_one_product_of_all_members_and_the_same_logits()
     ids = torch.arange(6)[:, None]
     for members in ([0, 1, 2, 3, 4, 7], [2, 2, 5, 5, 5, 6], [3, 3, 3, 3, 3, 3]):
         route = bank.route(members, one_token=True)
-        assert (route.scaling is None) == (len(set(members)) == 1)
+        assert (route.scales is None) == (len(set(members)) == 1)
         with torch.inference_mode():
             with bank.routed(route):
                 together = model(ids).logits
