@@ -75,8 +75,11 @@ class MembersConfig(Section):
     teachers: int = Field(default=4, ge=0, le=128)
     students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
-    teacher_reward: str = "adversarial"
-    """adversarial, learnability, stock, or a function of yours: `module.function`."""
+    teacher_reward: str = "learnability"
+    """What a valid task earns: `learnability` (1 - solve rate, 0 where nobody solves it: the
+    paper's, as three readers report), `adversarial` (1 - solve rate, also for tasks that nobody
+    solves: they become too hard within some hundred steps, docs/design.md), `stock` (AZR's code),
+    or a function of yours: `module.function`. An invalid proposal costs 1."""
     student_reward: str = "azr"
     """azr (right 1, wrong -0.5, no answer -1), or a function of yours."""
     duplicate_penalty: float = Field(default=0.0, ge=0)
@@ -116,13 +119,10 @@ class PopulationConfig(MembersConfig):
     """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
     as in AZR). The other attempts at its task: `rloo` (Ahmadian et al. 2024), `positive_only`
     (trains on right answers only)."""
-    teacher_reward: str = "learnability"
-    """adversarial (the paper's), learnability, stock, or a function of yours: `module.function`.
-    With the paper's, tasks become too hard within some hundred steps (docs/design.md)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
     of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
-    the paper's reward students forget (docs/design.md)."""
+    the reward `adversarial` students forget (docs/design.md)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)

@@ -15,7 +15,12 @@ from azr_population.method.population import Population, founder_sources
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords
 from azr_population.method.replacement import FITNESS, number_replaced
-from azr_population.method.rewards import student_reward_of, takes_gold, teacher_reward_of
+from azr_population.method.rewards import (
+    INVALID,
+    student_reward_of,
+    takes_gold,
+    teacher_reward_of,
+)
 from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
@@ -92,6 +97,17 @@ def check_reward(members: MembersConfig, format: Format) -> None:
             "probability is unknown; take solve_rate, or in a local run base.prompt_format=nano",
             key="population.teacher_reward",
         )
+
+
+def reward_line(members: MembersConfig) -> str:
+    """A sentence: what the teachers' reward pays."""
+    reward = teacher_reward_of(members)
+    unsolved, half, solved = (reward(_made_up(attempts), ()) for attempts in range(3))
+    return (
+        f"population.teacher_reward={members.teacher_reward}: a valid task earns {unsolved:g} if "
+        f"no attempt solves it, {half:g} if half of them do, {solved:g} if all do; an invalid "
+        f"proposal {INVALID:g}"
+    )
 
 
 def try_domain(key: str, domain: Domain, format: Format, evaluated: bool) -> None:

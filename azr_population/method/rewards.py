@@ -12,10 +12,11 @@ from azr_population.errors import UserError
 from azr_population.method.proposals import Proposal, Replay
 from azr_population.registry import Registry
 
-INVALID = -0.5
-"""An invalid proposal or wrong answer in the right format; AZR, equation 6."""
-UNPARSABLE = -1.0
-"""A completion in the wrong format; AZR, equation 6."""
+WRONG = -0.5
+"""A wrong answer in the right format; AZR, equation 6."""
+INVALID = -1.0
+"""An answer in the wrong format (AZR, equation 6), and an invalid proposal, as in AZR's code; AZR's
+paper gives -0.5 to one in the right format."""
 SOLVED = 1.0
 
 TEACHER_REWARDS: Registry[Callable[..., float]] = Registry(
@@ -36,22 +37,22 @@ the student gives the task's answer, which is worked out only for rewards that t
 where the answer can be written in several ways."""
 
 
-@TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
-def adversarial(solve_rate: float) -> float:
-    """1 - solve rate: an unsolved task pays most."""
-    return 1.0 - solve_rate
-
-
-@TEACHER_REWARDS.register("learnability", "AZR, equation 4")
+@TEACHER_REWARDS.register("learnability", "PopuLoRA as three readers report it; AZR, equation 4")
 def learnability(solve_rate: float) -> float:
     """1 - solve rate, but 0 for a task that no attempt solved."""
     return 1.0 - solve_rate if solve_rate > 0 else 0.0
 
 
+@TEACHER_REWARDS.register("adversarial", "zero-sum against the matched student; ours")
+def adversarial(solve_rate: float) -> float:
+    """1 - solve rate, also for tasks that nobody solves."""
+    return 1.0 - solve_rate
+
+
 @TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
 def stock(solve_rate: float) -> float:
     """As `learnability`, but -0.5 for a task that no attempt or every attempt solved."""
-    return learnability(solve_rate) or INVALID
+    return learnability(solve_rate) or WRONG
 
 
 STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry(
@@ -64,8 +65,8 @@ STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry(
 def student_reward(parsed: bool, solved: bool) -> float:
     """1 for a right answer, -0.5 for a wrong one, -1 for an unparsable one."""
     if not parsed:
-        return UNPARSABLE
-    return SOLVED if solved else INVALID
+        return INVALID
+    return SOLVED if solved else WRONG
 
 
 def count_copies(proposals: Sequence[Proposal], earlier: Container[Task]) -> None:
@@ -132,19 +133,17 @@ def reward_proposals(
     """Sets the rewards of the proposals and of every attempt.
 
     Each copy (see `count_copies`) costs `duplicate_penalty`; a valid task is never worth less than
-    an unparsable completion. The penalty is ours: without it teachers repeat the task that pays
+    an invalid proposal. The penalty is ours: without it teachers repeat the task that pays
     best.
     """
     reward_attempts(proposals, config)
     reward = teacher_reward_of(config)
     for proposal in proposals:
-        if proposal.parsed is None:
-            proposal.reward = UNPARSABLE
-        elif proposal.solve_rate is None:
+        if proposal.solve_rate is None:
             proposal.reward = INVALID
         else:
             proposal.reward = reward(proposal, buffer) - config.duplicate_penalty * proposal.copies
-            proposal.reward = max(UNPARSABLE, proposal.reward)
+            proposal.reward = max(INVALID, proposal.reward)
 
 
 def reward_attempts(problems: Sequence[Proposal | Replay], config: PopulationConfig) -> None:

@@ -79,7 +79,7 @@ def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, 
     game.population.reward(rows)
     assert void and all((row.task, row.attempts) == (None, []) for row in void)
     assert {row.reason for row in void} == {"nondeterministic"}
-    assert {row.reward for row in void} == {-0.5}
+    assert {row.reward for row in void} == {-1.0}
     assert {row.reward for row in rows if row not in void} == {1.0}
 
 
@@ -93,7 +93,7 @@ def test_right_and_wrong_answers_are_told_apart_for_every_type(play, config):
 
 def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
     rows = played(play, config, [0.0, 1.0], 1, 1)
-    assert all(row.task is None and row.reward == -0.5 and not row.attempts for row in rows)
+    assert all(row.task is None and row.reward == -1.0 and not row.attempts for row in rows)
     assert {row.reason for row in rows} == {"error"}
 
 

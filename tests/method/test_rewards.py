@@ -35,7 +35,7 @@ def test_students_get_what_azr_gives():
 
 
 @pytest.mark.parametrize(
-    ("solved", "copies", "reward"), [(None, 0, -0.5), (1, 0, 0.75), (1, 2, 0.15), (1, 50, -1.0)]
+    ("solved", "copies", "reward"), [(None, 0, -1.0), (1, 0, 0.75), (1, 2, 0.15), (1, 50, -1.0)]
 )
 def test_invalid_proposals_and_the_price_of_copies(solved, copies, reward):
     parsed = Task(TaskType.CODE_O, "def f(a):\n    return a", ("1",), ("1",))

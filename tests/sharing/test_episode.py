@@ -19,7 +19,7 @@ def proposal(program, input="1"):
     [
         (proposal(PROGRAM, "2"), True, "ok", (0.5, [1.0, -0.5, -1.0, 1.0])),
         (proposal(PROGRAM), True, "ok", (0.7, [-0.5, -0.5, -1.0, -0.5])),  # known: 1 - 0.3
-        (proposal("def f(x):\n    return x"), True, "identity", (-0.5, [])),
+        (proposal("def f(x):\n    return x"), True, "identity", (-1.0, [])),
         (proposal(PROGRAM), False, "unparsable", (-1.0, [])),
     ],
 )

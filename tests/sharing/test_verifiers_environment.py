@@ -70,7 +70,7 @@ def test_rewards_are_a_runs(proposal, solved, package, tmp_path, monkeypatch):
     config = PopulationConfig()
     rate = sum(solved) / 4 if solved else None
     reward = TEACHER_REWARDS.find(config.teacher_reward)
-    worth = -0.5 if rate is None else reward(rate)
+    worth = -1.0 if rate is None else reward(rate)
     assert proposed["rewards"][config.teacher_reward]["score"] == worth
     parsed = [True, True, False, True]
     expected = [student_reward(*seen) for seen in zip(parsed, solved or [], strict=False)]

@@ -15,7 +15,7 @@ from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import StepCounts
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
-from azr_population.method.config_check import replacement_line
+from azr_population.method.config_check import replacement_line, reward_line
 from azr_population.method.population import Population
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
@@ -57,6 +57,7 @@ def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
         f"{settings.name} on {plan.engine.base}: {', '.join(plan.engine.names)}; "
         f"{replacement_line(settings.evolution, settings.teachers, settings.students)}"
     )
+    yield reward_line(settings)
     longest = config.data.max_prompt_length + config.data.max_response_length
     yield (
         f"a step: {a_member} rows a member, {a_member * len(roster):,} in all, "

@@ -22,7 +22,7 @@ from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.method.rewards import UNPARSABLE, student_reward_of
+from azr_population.method.rewards import INVALID, student_reward_of
 from azr_population.referee import Reason
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Judge:
         reward = None if config.student_reward == "azr" else student_reward_of(config)
         written, values = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
         for row, (completion, value) in enumerate(zip(written, values, strict=True)):
-            read, solved = value > UNPARSABLE, value > 0
+            read, solved = value > INVALID, value > 0
             if reward:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
@@ -165,7 +165,7 @@ class Judge:
         tensor: torch.Tensor = result[0]
         for index, proposal in enumerate(parsed.proposals):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
-            if proposal.reward <= 0 and tensor[index].sum() > UNPARSABLE:
+            if proposal.reward <= 0 and tensor[index].sum() > INVALID:
                 tensor[index, len(proposal.completion.token_ids) - 1] = proposal.reward
             paid = float(tensor[index].sum())
             # Only where AZR has added something: its tensor is float32.

@@ -87,7 +87,7 @@ def test_every_arm_is_sound_and_names_the_callback(host, arm):
     config = composed(host, [f"+population={arm}"])
     settings = read_settings(config.population)
     assert (settings.name, settings.teachers, settings.students) == (arm, ARMS[arm], ARMS[arm])
-    assert settings.teacher_reward == ("stock" if arm == "single" else "adversarial")
+    assert settings.teacher_reward == ("stock" if arm == "single" else "learnability")
     target = config.hydra.callbacks.azr_population["_target_"]
     assert target == "azr_population.hosts.azr.activation.ActivatePopulation"
     checks.check_config(config, resolve(config))

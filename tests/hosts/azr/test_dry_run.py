@@ -106,6 +106,16 @@ def test_it_tells_between_which_rates_the_members_are(tmp_path, all_there):
     assert told and 1e-6 <= float(told[1]) < float(told[2]) <= 1e-4
 
 
+@pytest.mark.parametrize(
+    ("reward", "unsolved"), [("learnability", 0), ("adversarial", 1), ("stock", -0.5)]
+)
+def test_it_says_what_a_proposal_earns(tmp_path, all_there, reward, unsolved):
+    lines, _ = dry_run(*command(base(tmp_path), f"population.teacher_reward={reward}"))
+    (line,) = (line for line in lines if f"population.teacher_reward={reward}" in line)
+    assert f"earns {unsolved:g} if no attempt solves it, 0.5 if half" in line
+    assert line.endswith("an invalid proposal -1")
+
+
 @pytest.mark.parametrize(("sizes", "gib"), [(QWEN_14B, 80), (QWEN_7B, 40), (QWEN_7B, 24)])
 def test_what_cannot_fit_is_refused_with_the_settings_that_mend_it(sizes, gib, tmp_path, all_there):
     memory = f"population.gpu_memory={gib}"
