@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from azr_population.analysis.html import figure
+from azr_population.analysis.html import format_number
 from azr_population.analysis.statistics import (
     Estimate,
     compare,
@@ -22,7 +22,7 @@ from azr_population.analysis.statistics import (
 )
 from azr_population.domains.metric import SOLVERS, Metric
 from azr_population.runs.meanings import meaning
-from azr_population.runs.records import Record, number
+from azr_population.runs.records import Record, finite_or_none
 from azr_population.runs.run_data import RunData
 from azr_population.runs.tidy import curve
 
@@ -86,7 +86,7 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
 
 def _by_step(rows: Iterable[Record], names: Sequence[str]) -> Any:
     """These columns of the records, grouped by step."""
-    values = [(row["step"], *map(number, map(row.get, names))) for row in rows]
+    values = [(row["step"], *map(finite_or_none, map(row.get, names))) for row in rows]
     return pd.DataFrame(values, columns=["step", *names]).astype(float).groupby("step")
 
 
@@ -122,7 +122,7 @@ def tiles_of(
 
 
 def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
-    first, last = (figure(value, metric.percent) for value in (change.first, change.last))
+    first, last = (format_number(value, metric.percent) for value in (change.first, change.last))
     test = change.difference
     words = interval_text(test, metric.percent, signed=True).replace("-", "\u2212")
     in_noise = test.low <= 0.0 <= test.high

@@ -32,12 +32,12 @@ from azr_population.analysis.statistics import (
     seeds_for,
 )
 from azr_population.domains.metric import Metric
-from azr_population.runs.azr_log import OTHERWISE
+from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
 from azr_population.runs.run_data import RunData
 
-SKILL = ("validation", "benchmark/pass@1", "eval/greedy")
+PRIMARY_METRICS = ("validation", "benchmark/pass@1", "eval/greedy")
 """What says which arm is better: the first of these that both arms have and measured alike."""
-_BEFORE = (*SKILL, "eval/best", "solve_rate")
+_BEFORE = (*PRIMARY_METRICS, "eval/best", "solve_rate")
 _AFTER = ("coverage", "coverage_per_task", "valid_frac")
 _REDUCED = {"last_10pct": "last tenth of the steps", "change": "change"}
 _WORTH = 0.03
@@ -235,7 +235,7 @@ class _Measuring:
 
     def _counts(self, metric: Metric) -> bool:
         """Whether a failed run counts as the worst score."""
-        return metric.name in SKILL and not self.drop_failed
+        return metric.name in PRIMARY_METRICS and not self.drop_failed
 
     def _of_run(self, run: RunData, metric: Metric, at: int) -> tuple[float | None, str, bool]:
         """(its number, why there is none, whether the run failed)."""
@@ -302,7 +302,7 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
 def compare_skill(arms: Sequence[ComparedArm]) -> list[Pair]:
     """The sentences alone, of arms that are loaded."""
     measuring = _Measuring(arms, drop_failed=False)
-    rows = [measuring.row(all_metrics()[name]) for name in SKILL]
+    rows = [measuring.row(all_metrics()[name]) for name in PRIMARY_METRICS]
     return _pairs(arms, [row for row in rows if any(m.samples for m in row.measured)], measuring)
 
 
@@ -316,8 +316,8 @@ def _repeats(row: ComparedMetric, rows: Sequence[ComparedMetric]) -> bool:
 def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
     """Why values of the metric may not be subtracted; empty where they may."""
     runs = [(arm.name, run) for arm in (a, b) for run in arm.runs]
-    if len({run.is_log for _, run in runs}) > 1 and metric.name in OTHERWISE:
-        return OTHERWISE[metric.name]
+    if len({run.is_log for _, run in runs}) > 1 and metric.name in MEASURED_DIFFERENTLY:
+        return MEASURED_DIFFERENTLY[metric.name]
     values: dict[str, set[str]] = {}
     for name, run in runs:
         for key, value in conditions(run, metric).items():
@@ -350,7 +350,7 @@ def _pairs(
 ) -> list[Pair]:
     """A sentence for each two arms, by the first measure of skill that both have."""
     chosen: dict[tuple[int, int], ComparedMetric] = {}
-    skill = [row for row in rows if row.metric.name in SKILL]
+    skill = [row for row in rows if row.metric.name in PRIMARY_METRICS]
     places = [(arm, than) for than, arm in combinations(range(len(arms)), 2)]
     for pair in places:
         fitting = (row for row in skill if pair in row.tests)

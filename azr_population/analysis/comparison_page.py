@@ -21,7 +21,7 @@ from azr_population.analysis.statistics import LEVEL, band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
-from azr_population.runs.azr_log import OTHERWISE
+from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
 from azr_population.runs.tidy import BUDGET, budget
 
 SECTIONS = ("skill", "complexity", "space", "proposing", "training")
@@ -89,7 +89,7 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
         intervals=html.embed(_intervals(compared), f"Difference to {names[0]}", "95% intervals"),
         heads=heads,
         rows=rows,
-        otherwise=list(OTHERWISE.values()) if logs else [],
+        otherwise=list(MEASURED_DIFFERENTLY.values()) if logs else [],
         warnings=compared.warnings,
         names=names,
         settings=[[row.key, row.group, *row.values] for row in compared.differing],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.config.effects import INCIDENTAL, OPTIONAL, touches_only
 from azr_population.runs.azr_log import SETTINGS
-from azr_population.runs.records import number
+from azr_population.runs.records import finite_or_none
 from azr_population.runs.run_data import WEIGHTS, RunData
 from azr_population.runs.run_warnings import warnings_of
 
@@ -51,7 +51,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
         warnings += [
             f"{arm.name}, {run.path.name}: {run.last} of {planned:g} steps are recorded."
             for run in arm.runs
-            if (planned := number(run.settings.get("run.steps"))) and run.last < planned
+            if (planned := finite_or_none(run.settings.get("run.steps"))) and run.last < planned
         ]
         warnings += _gone_wrong(arm)
     lasts = {run.last for arm in arms for run in arm.runs}

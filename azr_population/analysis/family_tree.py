@@ -14,8 +14,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import embed, figure
-from azr_population.runs.records import Record, number
+from azr_population.analysis.html import embed, format_number
+from azr_population.runs.records import Record, finite_or_none
 
 MAX_INDIVIDUALS = 260
 """Individuals drawn per role; beyond that, the oldest without children are left out."""
@@ -31,7 +31,7 @@ def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
             "parents": [str(name) for name in child.get("parents") or ()],
             "operator": str(child.get("operator") or "?"),
             "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
-            "victim": number((child.get("fitness") or {}).get("victim")),
+            "victim": finite_or_none((child.get("fitness") or {}).get("victim")),
         }
         for child in lineage
         if child.get("child")
@@ -255,7 +255,7 @@ def _kin(people: Sequence[Individual]) -> dict[int, str]:
 def _fate(person: Individual, last: int) -> str:
     if person.died is None:
         return "alive, has not played yet" if person.born == last and last else "alive"
-    fitness = "" if person.fitness is None else f", fitness {figure(person.fitness, False)}"
+    fitness = "" if person.fitness is None else f", fitness {format_number(person.fitness, False)}"
     return f"replaced at step {person.died}{fitness}"
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import cut, embed, figure
+from azr_population.analysis.html import embed, format_number, truncated
 from azr_population.domains.metric import Metric
 from azr_population.runs.records import Record, by_number
 from azr_population.runs.run_data import RunData
@@ -45,7 +45,7 @@ def run_figures(
             chart = charts.curves(rows, events=events, steps=steps, **options)
             figures.setdefault(section, []).append(embed(chart, title, note))
         elif len(rows):
-            value = figure(float(rows["value"].iloc[0]), bool(options.get("percent")))
+            value = format_number(float(rows["value"].iloc[0]), bool(options.get("percent")))
             constant.setdefault(section, []).append(f"{title}: {value} throughout.")
     if evolving := _learning_rates(table):
         figures["training"] = figures.get("training", []) + evolving
@@ -207,7 +207,7 @@ def problem_space(run: RunData, last: int) -> dict[str, Any]:
     frame["kind"] = [
         space.words(row) if cell in first.index else "" for cell, row in places.iterrows()
     ]
-    programs = first["program"].map(lambda program: cut(program)[:300])
+    programs = first["program"].map(lambda program: truncated(program)[:300])
     frame["program"] = programs.reindex(frame.index).fillna("")
     last = max(last, int(frame["step"].max()))
     low, high = (str(end) for end in space.ends)

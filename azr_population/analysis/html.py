@@ -66,7 +66,7 @@ def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> M
     """
     if chart is None:
         return Markup()
-    spec = {**specification(chart), "description": shown(title)}  # Vega makes it the aria-label
+    spec = {**specification(chart), "description": publishable(title)}  # the aria-label
     height = spec.get("height")
     return render(
         "figure.html.j2",
@@ -111,7 +111,7 @@ def _column(values: list[Any], published: dict[str, str]) -> Any:
     if all(value is None or type(value) in (int, float) for value in values):
         return [_rounded(value) for value in values]
     place = {value: i for i, value in enumerate(dict.fromkeys(values))}
-    published |= {value: shown(value) for value in place if isinstance(value, str)}
+    published |= {value: publishable(value) for value in place if isinstance(value, str)}
     levels = [published[value] if isinstance(value, str) else value for value in place]
     return {"levels": levels, "codes": [place[value] for value in values]}
 
@@ -133,7 +133,7 @@ def embedded(data: Any) -> str:
 def highlighted(source: str) -> Markup:
     """A program with its syntax coloured; if it is not Python, only the colours are wrong."""
     parts = []
-    for kind, text in _PYTHON.get_tokens(cut(source)):
+    for kind, text in _PYTHON.get_tokens(truncated(source)):
         style = next((_COLOURS[group] for group in _COLOURS if kind in group), "")
         parts.append(
             Markup('<span class="{}">{}</span>').format(style, text) if style else escape(text)
@@ -141,7 +141,7 @@ def highlighted(source: str) -> Markup:
     return Markup("").join(parts)
 
 
-def figure(value: float, percent: bool) -> str:
+def format_number(value: float, percent: bool) -> str:
     """A number in a few digits: `8.4%`, `31%`, `0.125`, `12,345`."""
     value, unit = (100.0 * value, "%") if percent else (value, "")
     size = abs(value)
@@ -153,12 +153,12 @@ def figure(value: float, percent: bool) -> str:
     return f"{value:{',' if size >= 10000 else ''}.{places}f}{unit}"
 
 
-def shown(value: Any) -> str:
+def publishable(value: Any) -> str:
     """As `cut`, and `shareable`: for all but programs and answers, which stay what was judged."""
-    return cut(shareable(str(value)))
+    return truncated(shareable(str(value)))
 
 
-def cut(value: Any) -> str:
+def truncated(value: Any) -> str:
     """`value` as `printable` text, cut at MAX_TEXT; not yet HTML."""
     plain = str(value)
     more = f" ... ({len(plain) - MAX_TEXT:,} more characters)" if len(plain) > MAX_TEXT else ""
@@ -205,7 +205,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else shown(value),
+        finalize=lambda value: value if isinstance(value, Markup) else publishable(value),
     )
     environment.filters |= {"show": show, "code": highlighted}
     return environment

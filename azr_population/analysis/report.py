@@ -23,7 +23,7 @@ from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
-from azr_population.runs.records import number
+from azr_population.runs.records import finite_or_none
 from azr_population.runs.run_data import RunData
 from azr_population.runs.run_warnings import RunWarning, warnings_of
 from azr_population.runs.tidy import BUDGET
@@ -61,7 +61,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     return path
 
 
-def closing(run_dir: Path) -> dict[str, Any]:
+def terminal_summary(run_dir: Path) -> dict[str, Any]:
     """For the end of the terminal's output: `wrong` (why there is no valid proposal, or nothing)
     and `changed`, the lines of the run's `summary`."""
     run = RunData(run_dir)
@@ -73,7 +73,7 @@ def _page(run: RunData) -> str:
     table, steps, matches = run.table, run.lines, list(run.read("matches"))
     born = replacements(run.read("lineage"))
     name = str(run.value("population", "name") or run.path.resolve().name)
-    planned = int(number(run.value("run", "steps")) or 0) or None
+    planned = int(finite_or_none(run.value("run", "steps")) or 0) or None
     last = max((row["step"] for row in steps[-1:] or (*matches, *born)), default=0)
     domain = run.domain
     changes = measured_changes(run, last)
@@ -199,7 +199,7 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
 
 
 _DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")
-"""`runs/recipes/nano/4t4s/seed_1` is the deepest place where our own commands put a run."""
+"""`runs/recipes/defaults/4t4s/seed_1` is the deepest place where our own commands put a run."""
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -213,7 +213,7 @@ def run_lines(paths: list[Path]) -> Iterator[str]:
     width = max(len(str(path)) for path in paths)
     for path in paths:
         run = RunData(path)
-        steps = number(run.value("run", "steps"))
+        steps = finite_or_none(run.value("run", "steps"))
         parts = [
             str(run.value("population", "name") or "?"),
             f"seed {run.value('seed')}",

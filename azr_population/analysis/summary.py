@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from azr_population.analysis.changes import SHORT, Change, nothing_valid
-from azr_population.analysis.html import figure
+from azr_population.analysis.html import format_number
 from azr_population.analysis.statistics import compare, interval_text, tenth
 from azr_population.runs.records import (
     best_of,
     conservative,
+    finite_or_none,
     member_scores,
     metrics_of_members,
-    number,
 )
 from azr_population.runs.run_data import RunData
 
@@ -62,13 +62,13 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
         change = changes.get("solve_rate")
         if change is None:
             return ""
-        ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
+        ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
         return (
             f"Whether students got better is not measured (fewer than two evals); of their own "
             f"tasks they solve {ends} ({_ends(last)}).{few}"
         )
     test = change.difference
-    ends = f"{figure(change.first, True)} to {figure(change.last, True)}"
+    ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
     words = f"{ends}, {interval_text(test, True, True)}"
     words += "" if math.isnan(test.low) else " (95%, over tasks)"
     if test.low > 0:
@@ -96,7 +96,8 @@ def _programs(changes: Mapping[str, Change]) -> str:
     change = "" if few else f", {interval_text(test, False, True)}"
     return (
         f"{what}: {lines.first:.1f} to {lines.last:.1f} lines{change} ({words}); "
-        f"{figure(solved.first, True)} to {figure(solved.last, True)} of the attempts solve them."
+        f"{format_number(solved.first, True)} to {format_number(solved.last, True)} "
+        "of the attempts solve them."
     )
 
 
@@ -108,7 +109,7 @@ def _held_out(run: RunData) -> str:
     texts, same = list[str](), Counter[str]()
     for key in evals[0]:
         if key.count("/") == 3 and key.startswith("eval/greedy/") and key in evals[-1]:
-            first, last = (number(line[key]) or 0.0 for line in (evals[0], evals[-1]))
+            first, last = (finite_or_none(line[key]) or 0.0 for line in (evals[0], evals[-1]))
             if min(first, last) > 0.99 or max(first, last) < 0.01:
                 same[f"{first:.0%}"] += 1
             else:
@@ -178,7 +179,7 @@ def _evolution(run: RunData) -> str:
 
 def _next(run: RunData) -> list[str]:
     place = shlex.quote(str(run.path))
-    steps = int(number(run.value("run", "steps")) or run.last)
+    steps = int(finite_or_none(run.value("run", "steps")) or run.last)
     longer = 2 * steps if run.last >= steps else steps
     resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
     show = f"azr-population show {place} --solved --limit 1"

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from azr_population.analysis.html import cut, highlighted, render
+from azr_population.analysis.html import highlighted, render, truncated
 from azr_population.analysis.statistics import tenth
 from azr_population.console.show import figures_of
 from azr_population.domains.domain import Domain
 from azr_population.domains.prompt_segments import asked, marks_of, split_segments
 from azr_population.runs.meanings import meaning, verdict_words
-from azr_population.runs.records import Record, number, show
+from azr_population.runs.records import Record, finite_or_none, show
 
 HARDEST = 3
 """Tasks shown under "solved at least once" and under "never solved"."""
@@ -41,7 +41,7 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     rows = [
         (
             *(task.get("type") or "?", task.get("program") or "", task["step"]),
-            *(task.get("solve_rate"), number(task.get(size)) or 0.0),
+            *(task.get("solve_rate"), finite_or_none(task.get(size)) or 0.0),
         )
         for task in read()
     ]
@@ -76,7 +76,7 @@ def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Ma
     """One task; with `open` its attempts are unfolded."""
     type, types = str(task.get("type", "?")), list(domain.types)
     # Measures are the domain's own, which the reader of records does not know.
-    facts = ((measure, number(task.get(measure.name))) for measure in domain.measures)
+    facts = ((measure, finite_or_none(task.get(measure.name))) for measure in domain.measures)
     teacher, student = task.get("teacher", "?"), task.get("student", "?")
     attempts = _attempts(task)
     counts = Counter((right, verdict) for right, _, verdict in attempts)
@@ -169,7 +169,7 @@ def _code(shown: str, marks: Sequence[str]) -> Markup:
         fenced = mark.startswith("`")
         opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
         body = body.strip("\n")
-        coloured = highlighted(body) if code else cut(body)
+        coloured = highlighted(body) if code else truncated(body)
         parts.append(Markup("{}{}{}").format(opening, coloured, "\n```" if fenced else ""))
     return Markup("\n").join(parts)
 

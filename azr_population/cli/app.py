@@ -41,7 +41,7 @@ GROUPS = {
 
 POSITIVE = click.IntRange(1)
 FILE = click.Path(path_type=Path)
-number = partial(click.option, type=POSITIVE, metavar="N")
+int_option = partial(click.option, type=POSITIVE, metavar="N")
 flag = partial(click.option, is_flag=True)
 out_option = partial(click.option, "--out", type=FILE)
 seed_option = partial(click.option, "--seed", type=int, default=1)

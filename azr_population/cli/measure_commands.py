@@ -14,8 +14,8 @@ from azr_population.cli.app import (
     base_option,
     dtype_option,
     flag,
+    int_option,
     json_option,
-    number,
     out_option,
     run_argument,
     seed_option,
@@ -25,9 +25,9 @@ from azr_population.errors import UserError
 
 @app.command()
 @run_argument
-@number("--every", type=click.IntRange(0), default=0, help="also every Nth snapshot; 0: none")
-@number("--tasks", "tasks_per_type", help="tasks of each type; default: the run's")
-@number("--samples", help="samples of each task at temperature 1; default: the run's")
+@int_option("--every", type=click.IntRange(0), default=0, help="also every Nth snapshot; 0: none")
+@int_option("--tasks", "tasks_per_type", help="tasks of each type; default: the run's")
+@int_option("--samples", help="samples of each task at temperature 1; default: the run's")
 @seed_option(default=None, metavar="S", help="seed of the tasks; default: the run's")
 @out_option(metavar="FILE.json", help="a CSV beside it; default: eval_S.json in the run")
 def eval(path: str, every: int, out: Path | None, **settings: int | None) -> None:
@@ -71,16 +71,16 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
     default="all",
     help="which members of a run",
 )
-@number("--samples", default=1, help="of each problem; several give pass@k")
+@int_option("--samples", default=1, help="of each problem; several give pass@k")
 @click.option("--temperature", type=float, metavar="T", help="default: 0, or 0.8 with samples")
-@number("--max-tokens", help="longest completion")
-@number("--limit", help="only the first N problems of each benchmark")
+@int_option("--max-tokens", help="longest completion")
+@int_option("--limit", help="only the first N problems of each benchmark")
 @seed_option(help="seed of the samples")
 @base_option
 @click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
 @dtype_option(default="float32", help="dtype of the weights")
 @click.option("--device", default="cpu", metavar="cpu|cuda", help="device of the model")
-@number("--batch-size", default=64, help="completions sampled at a time")
+@int_option("--batch-size", default=64, help="completions sampled at a time")
 @click.option(
     "--logs", type=FILE, metavar="DIR", help="of the logs; default: evaluation/ in the run"
 )
@@ -134,7 +134,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) ->
 
     \b
       azr-population compare runs/single runs/4t4s
-      azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s
+      azr-population compare runs/recipes/defaults/single runs/recipes/defaults/4t4s
       azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html
       azr-population compare stock=azr_console.log ours=runs/4t4s
 
@@ -155,9 +155,9 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) ->
 
 @app.command()
 @click.argument("paths", nargs=-1, required=True, metavar="RUN...", help="folders of runs")
-@number("--every", help="snapshots at multiples of N steps; default: all, or 8 of them")
-@number("--tasks", default=96, help="proposals of each teacher")
-@number("--samples", default=2, help="attempts at each proposal")
+@int_option("--every", help="snapshots at multiples of N steps; default: all, or 8 of them")
+@int_option("--tasks", default=96, help="proposals of each teacher")
+@int_option("--samples", default=2, help="attempts at each proposal")
 @seed_option(help="seed of the draws")
 @out_option(metavar="FILE.json", help="HTML beside it; default: crossplay.json in the run")
 def crossplay(**options: Any) -> None:
@@ -184,7 +184,7 @@ def crossplay(**options: Any) -> None:
 @flag("--dry-run", help="print runs, time and folders, and stop")
 @flag("--yes", help="do not ask before playing more than 5 minutes")
 @click.option("--seeds", metavar="N|A-B", help="how many or which; default: the protocol's")
-@number("--steps", help="default: the protocol's")
+@int_option("--steps", help="default: the protocol's")
 @click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
 @click.option(
     "--scale",
@@ -194,7 +194,7 @@ def crossplay(**options: Any) -> None:
 )
 @out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes")
 @flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")
-@number("--jobs", default=1, help="runs at a time")
+@int_option("--jobs", default=1, help="runs at a time")
 def recipe(show_list: bool, **options: Any) -> int:
     """Run a recipe for one of the paper's tables or figures, and draw it.
 

@@ -11,7 +11,7 @@ from azr_population.cli.app import (
     base_option,
     dtype_option,
     flag,
-    number,
+    int_option,
     only_one,
     out_option,
     run_argument,
@@ -40,7 +40,7 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
       azr-population evolve --list
       azr-population evolve dare runs/a/members/student_0 runs/a/members/student_1 --out child
     """
-    from azr_population.weights.evolve_command import make_child, operator_list
+    from azr_population.weights.evolve_command import operator_list, write_child
 
     if show_list:
         print(operator_list())
@@ -49,14 +49,14 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
         raise UserError("name an operator and its parents, or --list the operators")
     if out is None:
         raise UserError("name the child's folder: --out FOLDER")
-    print(make_child(operator, out=out, **options))
+    print(write_child(operator, out=out, **options))
 
 
 @app.command()
-@number("--workers", type=int, default=0, help="processes; 0: one per core")
+@int_option("--workers", type=int, default=0, help="processes; 0: one per core")
 @click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
 @click.option("--memory-mb", type=int, default=256, metavar="MB", help="memory of each execution")
-@number("--max-output-chars", type=int, default=10_000, help="longest output of an execution")
+@int_option("--max-output-chars", type=int, default=10_000, help="longest output of an execution")
 @flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
 def referee(**limits: Any) -> None:
     """Judge tasks from standard input, verdicts to standard output.

@@ -12,8 +12,8 @@ from azr_population.cli.app import (
     app,
     base_option,
     flag,
+    int_option,
     json_option,
-    number,
     only_one,
     out_option,
     overrides_argument,
@@ -165,7 +165,7 @@ def report(path: Path, out: Path | None) -> None:
 @flag("--valid", help="valid proposals")
 @flag("--solved", help="correct attempts")
 @flag("--failed", help="incorrect attempts")
-@number("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
+@int_option("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
 @flag("--full", help="whole prompts")
 @json_option
 def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any) -> None:
@@ -204,11 +204,11 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
     "--input", "inputs", metavar="ARGUMENTS", multiple=True, help="for --solve, may be repeated"
 )
 @click.option("--type", "task_type", metavar="TYPE", help="type of task for --solve")
-@number("--samples", default=1, help="completions")
+@int_option("--samples", default=1, help="completions")
 @click.option(
     "--temperature", type=click.FloatRange(0), default=1.0, metavar="T", help="0 is greedy"
 )
-@number("--max-tokens", type=click.IntRange(0), default=0, help="of a completion; 0: any")
+@int_option("--max-tokens", type=click.IntRange(0), default=0, help="of a completion; 0: any")
 @seed_option(help="seed of the draws")
 @base_option
 @click.option(

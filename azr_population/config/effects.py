@@ -29,7 +29,7 @@ def touches_only(key: str, allowed: frozenset[str]) -> bool:
     return bool(effects) and all(effect in allowed for effect in effects)
 
 
-def differences(stored: Config, requested: Config) -> list[tuple[str, Any, Any]]:
+def changed_settings(stored: Config, requested: Config) -> list[tuple[str, Any, Any]]:
     """(key, stored value, requested value) for the keys that differ, except `RESUMABLE` ones. A run
     resolves `engine.threads=0` when it starts, so 0 equals any stored value."""
     before, after = flat(stored.model_dump()), flat(requested.model_dump())

@@ -307,8 +307,8 @@ class LearnerConfig(ComputeConfig):
     """Whether a prompt is computed once for all its completions, in sampling and in updates: on
     CPUs, where the base allows it. It changes rounding."""
     step_graphs: bool = Field(default=False, json_schema_extra=PERFORMANCE)
-    """Whether the torch sampler records a decoding step as a CUDA graph and replays it: half the
-    time at 7B's shapes. Off until memory after it has been measured on a GPU."""
+    """Whether the torch sampler records a decoding step as a CUDA graph and replays it, with
+    the same tokens: half the time at 7B's shapes. Off: no long run has used it."""
 
     @property
     def most_tokens(self) -> int:

@@ -14,11 +14,11 @@ from azr_population.console.heartbeat import IN_A_TERMINAL
 from azr_population.console.view import (
     ROLE_COLUMNS,
     View,
+    birth_line,
     end_lines,
     eval_line,
     match_line,
     origin,
-    replacement_line,
 )
 from azr_population.runs.records import (
     Record,
@@ -60,7 +60,7 @@ class LiveView(View):
 
     def on_replacement(self, child: Record) -> None:
         super().on_replacement(child)
-        self._print(replacement_line(child), "bold yellow")
+        self._print(birth_line(child), "bold yellow")
 
     def on_note(self, text: str) -> None:
         self._print(text, "bold")

@@ -154,7 +154,7 @@ def match_line(match: Record) -> str:
     return f"{text}; mu {', '.join(moves)}" if moves else text
 
 
-def replacement_line(child: Record) -> str:
+def birth_line(child: Record) -> str:
     """`student_2 replaced by svd_subspace(student_0, student_3), k=4; fitness 9.1, ...`."""
     options = "".join(f", {name}={_short(value)}" for name, value in child["options"].items())
     fitness = child.get("fitness") or {}
@@ -235,7 +235,7 @@ class LinesView(View):
 
     def on_replacement(self, child: Record) -> None:
         super().on_replacement(child)
-        self.on_note(f"  {replacement_line(child)}")
+        self.on_note(f"  {birth_line(child)}")
 
     def on_note(self, text: str) -> None:
         # soft_wrap keeps an event on one line, whatever width a log claims to have.

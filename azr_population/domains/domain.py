@@ -121,7 +121,7 @@ class Domain(ABC):
         """The format that `base.prompt_format` names. Raises UserError."""
         return self.formats.find(name)()
 
-    def wanted(self, types: Sequence[str] | None) -> list[str]:
+    def resolve_types(self, types: Sequence[str] | None) -> list[str]:
         """The types that `task.types` names; None: all. Raises UserError."""
         chosen = list(self.types) if types is None else list(types)
         for name in chosen:
@@ -133,7 +133,7 @@ class Domain(ABC):
             )
         return chosen
 
-    def decided(self, rules: TaskConfig, format: Format) -> TaskConfig:
+    def with_defaults(self, rules: TaskConfig, format: Format) -> TaskConfig:
         """With types and rules in place of what is not given: those of the base's prompts, else the
         domain's. Raises UserError: they are not the domain's."""
         self.check(rules)
@@ -141,7 +141,7 @@ class Domain(ABC):
         reject = usual if format.REJECT is None else format.REJECT
         return rules.model_copy(
             update={
-                "types": self.wanted(format.TYPES if rules.types is None else rules.types),
+                "types": self.resolve_types(format.TYPES if rules.types is None else rules.types),
                 "reject": list(reject) if rules.reject is None else rules.reject,
             }
         )

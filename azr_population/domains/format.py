@@ -43,7 +43,7 @@ class Format(ABC):
     """Separates two pairs."""
     MESSAGE: ClassVar[str] = ""
     """Stands before a task's message."""
-    REFERENCES: ClassVar[str] = ""
+    EXAMPLES_NOUN: ClassVar[str] = ""
     """A noun for existing tasks in the prompt for a new one; if empty, they are not shown."""
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]]
     """Lengths of the longest useful proposal and answer."""
@@ -51,12 +51,12 @@ class Format(ABC):
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
         """The prompt that asks for a new task; `references` are tasks to differ from."""
         prompt = self.PROPOSE[type]
-        if not (self.REFERENCES and references):
+        if not (self.EXAMPLES_NOUN and references):
             return prompt
         programs = write_blocks(*(("python", task.program) for task in references))
         return (
-            f"{prompt}\n\nThese {self.REFERENCES} are known already; yours must differ clearly:\n"
-            f"{programs}"
+            f"{prompt}\n\nThese {self.EXAMPLES_NOUN} are known already; "
+            f"yours must differ clearly:\n{programs}"
         )
 
     def solve_prompt(self, task: Task) -> str:

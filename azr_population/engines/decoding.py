@@ -28,7 +28,7 @@ _COMPACT_AT = 0.75
 
 # Tokens after which it is asked which rows are still being written, on GPUs and on CPUs: a GPU has
 # nothing to do while it is asked.
-_ASKED_EVERY = (8, 1)
+_CHECK_EVERY = (8, 1)
 
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
@@ -105,7 +105,7 @@ def decode(
         running = running & ~stopped & (step + 1 < ends)
         if step + 1 == longest:
             break
-        if (step + 1) % _ASKED_EVERY[on_cpu] == 0:
+        if (step + 1) % _CHECK_EVERY[on_cpu] == 0:
             count = int(running.sum())
             if count == 0:
                 break
@@ -176,7 +176,7 @@ class _Mask:
         self.whole = None if self.whole is None else self.whole[rows]
 
 
-def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
+def _length_groups(lengths: Sequence[int], device: str) -> Iterator[slice]:
     """Neighbouring prompts to put through the model together: at most `PREFILL_TOKENS` with
     padding (at least one prompt), and less padding than what another pass costs."""
 
@@ -199,7 +199,7 @@ def _read(
     """Logits [prompts, vocabulary] after the prompts, which the cache then holds, padded on the
     left."""
     parts, width, device = [], max(map(len, prompts)), bank.device
-    for batch in _of_like_lengths([len(prompt) for prompt in prompts], device.type):
+    for batch in _length_groups([len(prompt) for prompt in prompts], device.type):
         ids = [torch.tensor(prompt) for prompt in prompts[batch]]
         input_ids, mask = (
             pad_sequence(rows, batch_first=True, padding_side="left").to(device)
@@ -210,7 +210,7 @@ def _read(
         part = cache.part(batch, width - input_ids.shape[1])
         with bank.routed(bank.route(slots[batch], dtype)):
             parts.append(_forward(model, input_ids, positions, mask if padded else None, part))
-    cache.joined(width)
+    cache.end_prefill(width)
     return torch.cat(parts)
 
 

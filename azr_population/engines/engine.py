@@ -46,7 +46,7 @@ class Sampling:
         limits = self.max_new_tokens
         return [limits] * prompts if isinstance(limits, int) else list(limits)
 
-    def of_rows(self, rows: Sequence[int], prompts: int) -> Sampling:
+    def select(self, rows: Sequence[int], prompts: int) -> Sampling:
         """The sampling of some rows of a call."""
         limits = self.limits(prompts)
         return replace(self, max_new_tokens=tuple(limits[row] for row in rows))

@@ -18,11 +18,11 @@ ATTENDING = {"full_attention", "sliding_attention", "chunked_attention"}
 def new_cache(prompts: int, room: int, repeats: int = 1) -> Any:
     """An empty `RoomyCache` for `repeats` rows of each of `prompts`, one after the other, with room
     for `room` tokens each."""
-    return _class()(_Rooms(prompts * repeats, room, repeats))
+    return _cache_class()(_Storage(prompts * repeats, room, repeats))
 
 
 @dataclass
-class _Rooms:
+class _Storage:
     """Keys and values by layer, each [rows, kv_heads, room, dim]."""
 
     rows: int
@@ -40,14 +40,14 @@ class _Rooms:
 
 
 @cache
-def _class() -> type[Any]:
+def _cache_class() -> type[Any]:
     # Imported late: transformers takes seconds, and `--help` must not.
     from transformers import DynamicCache
 
     class RoomyCache(DynamicCache):
         """What a model of transformers 4 or 5 asks of a cache, for layers that attend."""
 
-        def __init__(self, rooms: _Rooms, rows: slice | None = None, start: int = 0) -> None:
+        def __init__(self, rooms: _Storage, rows: slice | None = None, start: int = 0) -> None:
             super().__init__()
             self._rooms = rooms
             self._prompts, self._start = rows, start
@@ -60,7 +60,7 @@ def _class() -> type[Any]:
             """To read some prompts, padded so that they begin in column `start`."""
             return RoomyCache(self._rooms, prompts, start)
 
-        def joined(self, width: int) -> None:
+        def end_prefill(self, width: int) -> None:
             """All parts have been read, to column `width`."""
             self._used = [width] * len(self._rooms.layers)
             self._rooms.repeats = 1

@@ -16,7 +16,7 @@ import torch
 from azr_population.engines.architecture import Architecture
 from azr_population.engines.decoding import PREFILL_TOKENS
 from azr_population.engines.optimizers import moments
-from azr_population.engines.token_log_probs import NUMBERS
+from azr_population.engines.token_log_probs import MAX_LOGITS
 
 if TYPE_CHECKING:
     from azr_population.engines.assembly import EngineSettings
@@ -25,8 +25,8 @@ GIB = 0.9887 * 2**30  # usable of each GiB of a card: of an H100's 80 torch sees
 MARGIN = 1.5e9  # must stay free on a GPU: the error of these estimates
 CONTEXT = 1.5e9  # CUDA's context, NCCL, workspaces; assumed
 GRAPHS = 1.0e9  # vLLM's CUDA graphs; assumed
-SCORED, LEARNED = 12, 14  # for each of a chunk's logits, scored and learned from
-SUM = 8  # for a member's weight while it learns: its gradients are summed in float64
+SCORED_BYTES_PER_LOGIT, LEARNED_BYTES_PER_LOGIT = 12, 14
+GRADIENT_BYTES = 8  # for a member's weight while it learns: its gradients are summed in float64
 NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)  # a weight: 8 bits of scale for 64, 32 bits for 256 of those
 SAMPLER = 25  # for a row and entry of the vocabulary, when vLLM measures its sampler
 # For a token in a block at its peak, by number of the MLP's and of the hidden width, with members
@@ -159,7 +159,7 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
     tokens = max(layout.row, layout.micro_batch_tokens)
     whole = _learning(layout, tokens, layout.checkpointing)
     computing = {
-        "score": scored | {"work": _work(layout, tokens, FORWARD, SCORED)},
+        "score": scored | {"work": _work(layout, tokens, FORWARD, SCORED_BYTES_PER_LOGIT)},
         "update": learned
         | {"work": max(whole, _learning(layout, layout.no_recompute_tokens, False))},
     }
@@ -194,7 +194,7 @@ def _work(
     """While `tokens` go through the learner: a block's work or a chunk of logits, and a
     quantised layer in full."""
     a = layout.architecture
-    logits = min(NUMBERS, layout.response * a.vocabulary)
+    logits = min(MAX_LOGITS, layout.response * a.vocabulary)
     work = max(tokens * _widths(a, block[layout.lora_bytes]), logits * each_logit)
     return work + _restored(layout)
 
@@ -204,8 +204,8 @@ def _learning(layout: GpuLayout, tokens: int, checkpointing: bool) -> float:
     inputs only) and the gradients of one member."""
     a = layout.architecture
     stored = layout.size * a.hidden if checkpointing else _widths(a, KEPT[layout.lora_bytes])
-    work = _work(layout, tokens, BACKWARD if checkpointing else FORWARD, LEARNED)
-    return a.layers * stored * tokens + layout.member * SUM + work
+    work = _work(layout, tokens, BACKWARD if checkpointing else FORWARD, LEARNED_BYTES_PER_LOGIT)
+    return a.layers * stored * tokens + layout.member * GRADIENT_BYTES + work
 
 
 def _restored(layout: GpuLayout) -> float:

@@ -155,7 +155,7 @@ def collate(piece: Sequence[PromptGroup], device: torch.device, share: bool = Fa
     )
 
 
-def nothing(device: torch.device) -> MicroBatch:
+def empty_batch(device: torch.device) -> MicroBatch:
     """A batch for a rank without rows, so that it has the metrics of the others; nothing is learned
     from it."""
     return collate([[TrainingSample(Completion(0, (0,), (0,), (0.0,), True), 0.0)]], device)

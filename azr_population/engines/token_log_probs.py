@@ -1,7 +1,7 @@
 """Log-probabilities of given tokens, without the logits of all of them in memory at once.
 
 At a vocabulary of 152 thousand the logits of 8,096 tokens and what is made of them take 18 bytes a
-number, 22 GB. From `NUMBERS` logits on, the output head therefore answers with log-probabilities
+number, 22 GB. From `MAX_LOGITS` logits on, the output head therefore answers with log-probabilities
 in place of logits: piece by piece, and each piece's gradient by the hidden states is worked out
 beside it (the base is frozen, so there is no other). No pass is made twice.
 """
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from azr_population.engines.micro_batches import MicroBatch
 
-NUMBERS = 1 << 27
+MAX_LOGITS = 1 << 27
 """Logits at once. What is made of them takes 14 bytes each at the peak in bfloat16: 1.9 GB."""
 
 _AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
@@ -41,7 +41,7 @@ def token_log_probs(model: nn.Module, batch: MicroBatch) -> tuple[Tensor, Tensor
     }
     if batch.positions is not None:
         arguments["position_ids"] = batch.positions
-    if head is None or scored.numel() * head.out_features <= NUMBERS:
+    if head is None or scored.numel() * head.out_features <= MAX_LOGITS:
         logits = model(**arguments).logits[scored].float()
         every = torch.log_softmax(logits, dim=-1)
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
@@ -67,7 +67,7 @@ def _head(model: nn.Module) -> nn.Linear | None:
 @contextmanager
 def _answering(head: nn.Linear, scored: Tensor, targets: Tensor) -> Iterator[None]:
     """Inside, the head returns [2, tokens]: log-probabilities of `targets`, and entropies."""
-    pieces = max(1, NUMBERS // head.out_features)
+    pieces = max(1, MAX_LOGITS // head.out_features)
 
     def forward(hidden: Tensor) -> Tensor:
         both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces)

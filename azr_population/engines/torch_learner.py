@@ -33,8 +33,8 @@ from azr_population.engines.engine import (
 from azr_population.engines.micro_batches import (
     MicroBatch,
     collate,
+    empty_batch,
     length,
-    nothing,
     pieces,
     slot_batches,
 )
@@ -173,7 +173,7 @@ class TorchLearner:
             collate(piece, self._device, self.shares_prompts) for piece in groups
         )
         # Once on a rank without rows too: it reports the metrics that others do.
-        for batch in batches if samples else [nothing(self._device)]:
+        for batch in batches if samples else [empty_batch(self._device)]:
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=self._device)

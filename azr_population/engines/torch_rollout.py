@@ -158,7 +158,7 @@ class TorchRollout(Rollout):
                 self.bank,
                 part.prompts,
                 part.slots,
-                sampling.of_rows(rows, len(batch.prompts)),
+                sampling.select(rows, len(batch.prompts)),
                 self.stop_ids,
                 _uniforms(seed, part.numbers, n, longest),
                 share,

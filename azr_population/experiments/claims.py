@@ -71,7 +71,7 @@ def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
     return interval(values).within(*definition.bounds(reduce)) if definition else interval(values)
 
 
-def figure(
+def draw_figure(
     chart: Chart, tables: Tables, lengths: Mapping[str, int], arms: Arms, path: Path
 ) -> tuple[pd.DataFrame, str]:
     """Draws the chart to `path`; returns its data and its sentence, both empty where no run has the

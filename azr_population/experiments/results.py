@@ -35,26 +35,26 @@ from azr_population.experiments.claims import (
     Tables,
     births_figure,
     curve,
-    figure,
+    draw_figure,
     is_percent,
     level_of,
 )
 from azr_population.experiments.plan import PlannedRun, RecipePlan
 from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
 from azr_population.files import write_atomically, writing
-from azr_population.runs.records import number
+from azr_population.runs.records import finite_or_none
 from azr_population.runs.run_data import RunData
 from azr_population.runs.tidy import BUDGET, budget
 from azr_population.versions import environment
 
-_READING = (
+_TABLE_NOTE = (
     "Means over seeds with 95% intervals. **Bold**: differs from "
     "`{baseline}` (Welch), p < .05 after Holm's correction for all differences in the "
     "table, at the planned number of seeds; "
     "differences that a hypothesis is about are bold where that was shown or refuted. "
     "p-values are in table.csv."
 )
-_LUCK = (
+_BEST_NOTE = (
     "Of several members with one and the same skill the best scores above, and the weakest below, "
     "a single one by luck: a best member above the single agent, or a weakest one below it, is not "
     "evidence. The means can be compared."
@@ -96,16 +96,16 @@ def draw(plan: RecipePlan) -> Path:
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
         files["table.csv"] = results.drop(columns="differs", errors="ignore")
-        parts += [_table_markdown(recipe, results), _READING.format(baseline=recipe.baseline)]
+        parts += [_table_markdown(recipe, results), _TABLE_NOTE.format(baseline=recipe.baseline)]
         if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
-            parts.append(_LUCK)
+            parts.append(_BEST_NOTE)
     shown = _joined([*heading[2:], *parts])
     for chart in recipe.charts:
         path = folder / f"{chart.file}.svg"
         if chart.births:
             lines, sentence = births_figure(chart, runs, path)
         else:
-            lines, sentence = figure(chart, tables, plan.lengths, plan.arms, path)
+            lines, sentence = draw_figure(chart, tables, plan.lengths, plan.arms, path)
         if not sentence:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue
@@ -340,7 +340,7 @@ def learning_rate(run: RunData, role: str) -> str:
     if role in drawn.get("roles", ()):
         low, high = drawn["init"]
         return f"{role} drawn from {low:g} to {high:g}"
-    rate = number(run.value("population", f"{role}_lr"))
+    rate = finite_or_none(run.value("population", f"{role}_lr"))
     return "" if rate is None else f"{role} {rate:g}"
 
 

@@ -21,7 +21,7 @@ from azr_population.files import write_atomically
 from azr_population.printable import redact, shareable
 from azr_population.registry import Registry, own_code
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import number
+from azr_population.runs.records import finite_or_none
 
 CLOSE_SECONDS = 60.0
 """How long a logger may take to close, such as for uploads over a broken network."""
@@ -196,7 +196,7 @@ def open_loggers(
 
 def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
     """All finite numbers of a line of `metrics.jsonl` under their names, but `step`."""
-    numbers = {name: number(value) for name, value in line.items() if name != "step"}
+    numbers = {name: finite_or_none(value) for name, value in line.items() if name != "step"}
     return {name: value for name, value in numbers.items() if value is not None}
 
 

@@ -190,7 +190,7 @@ def pass_at(k: int, n: int, right: int) -> float:
 
 def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
     """The eval of a run's `eval` group, with the task types of the run."""
-    evals, types = config.eval, domain.wanted(config.task.types)
+    evals, types = config.eval, domain.resolve_types(config.task.types)
     strata = domain.strata(evals.tasks_per_type) * len(types)
     held_out = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
     return HeldOutEval(held_out, evals.samples, evals.seed, strata)

@@ -51,7 +51,7 @@ def propose(
     """Every teacher writes its proposals, split over task types and its matches."""
     streams, step = population.streams, population.step
     examples = streams.numpy("references", step)
-    types = context.domain.wanted(task_config.types)
+    types = context.domain.resolve_types(task_config.types)
     counts = split_evenly(population.config.proposal_batch_size, len(types))
     asked = [
         (match, type)
@@ -214,7 +214,7 @@ def invalid_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
 
 def refuse(problem: Proposal | Replay, reason: str) -> None:
     """Makes the problem's task invalid; its attempts only count in the budget."""
-    problem.void += [attempt.completion for attempt in problem.attempts]
+    problem.discarded += [attempt.completion for attempt in problem.attempts]
     problem.task, problem.reason, problem.attempts = None, reason, []
 
 

@@ -195,7 +195,7 @@ class Population:
             if proposal.task is not None:
                 self.buffer.add(proposal.task)
         tasks = record.task_records(self.step, proposals)
-        return StepRecords(metrics, matches, births, tasks, record.nothing_valid(proposals))
+        return StepRecords(metrics, matches, births, tasks, record.nothing_valid_notes(proposals))
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""

@@ -45,7 +45,7 @@ class Proposal:
     measures: dict[str, float] = field(default_factory=dict)
     """Measures of the task's program from `Domain.measure`."""
     attempts: list[Attempt] = field(default_factory=list)
-    void: list[Completion] = field(default_factory=list)
+    discarded: list[Completion] = field(default_factory=list)
     """Attempts at a proposal that turned out to be invalid; they only count in the budget."""
     gold_probability: float | None = None
     """That the student gives the task's answer, at temperature 1; None: see `rewards.ARGUMENTS`."""
@@ -61,7 +61,11 @@ class Proposal:
     @property
     def completions(self) -> list[Completion]:
         """All that was written for it."""
-        return [self.completion, *(attempt.completion for attempt in self.attempts), *self.void]
+        return [
+            self.completion,
+            *(attempt.completion for attempt in self.attempts),
+            *self.discarded,
+        ]
 
     @property
     def solve_rate(self) -> float | None:
@@ -85,13 +89,13 @@ class Replay:
     """None if the task's gold answer was no longer judged right."""
     attempts: list[Attempt] = field(default_factory=list)
     reason: str = "ok"
-    void: list[Completion] = field(default_factory=list)
+    discarded: list[Completion] = field(default_factory=list)
     """As of `Proposal`."""
 
     @property
     def completions(self) -> list[Completion]:
         """All that was written for it."""
-        return [*(attempt.completion for attempt in self.attempts), *self.void]
+        return [*(attempt.completion for attempt in self.attempts), *self.discarded]
 
 
 def matches_of(proposals: Iterable[Proposal]) -> list[Match]:

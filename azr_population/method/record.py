@@ -229,7 +229,7 @@ def task_records(step: int, proposals: Sequence[Proposal]) -> list[dict[str, Any
     ]
 
 
-def nothing_valid(proposals: Sequence[Proposal]) -> list[str]:
+def nothing_valid_notes(proposals: Sequence[Proposal]) -> list[str]:
     """A note with an example if no proposal of the step is valid.
 
     Such a step teaches no student; many in a row mean that base and prompts do not fit together.

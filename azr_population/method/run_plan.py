@@ -39,7 +39,7 @@ class RunPlan:
     @property
     def types(self) -> list[str]:
         """The types of task that are proposed."""
-        return self.domain.wanted(self.config.task.types)
+        return self.domain.resolve_types(self.config.task.types)
 
     def recorded_in(self, folder: str) -> RunPlan:
         """The plan of a run in this folder."""

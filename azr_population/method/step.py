@@ -85,7 +85,7 @@ class SelfPlay:
             clock,
             proposals,
             [attempt for replay in replays for attempt in replay.attempts],
-            [completion for replay in replays for completion in replay.void],
+            [completion for replay in replays for completion in replay.discarded],
             updates,
             context.engine.take_generated(),
             partial(make_child, context.engine),
@@ -98,7 +98,7 @@ def finish_step(
     clock: PhaseClock,
     proposals: Sequence[Proposal],
     replayed: Sequence[Attempt],
-    void: Sequence[Completion],
+    discarded: Sequence[Completion],
     updates: Mapping[int, Mapping[str, float]],
     generated: Mapping[int, Generated],
     make_child: MakeChild,
@@ -106,12 +106,12 @@ def finish_step(
     """What follows the update in both hosts: ratings, births, records.
 
     Args:
-        replayed, void: attempts outside the matches, and completions that came to nothing.
+        replayed, discarded: attempts outside the matches, and completions that came to nothing.
         updates: the engine's metrics of each member's update, by slot, with its `rows`.
         generated: what the engine generated in the step, by slot.
         make_child: puts a child into its slot.
     """
-    held = chain((c for proposal in proposals for c in proposal.completions), void)
+    held = chain((c for proposal in proposals for c in proposal.completions), discarded)
     check_budget(generated, [*held, *(attempt.completion for attempt in replayed)])
     proposals = by_match(proposals)
     call(callbacks, "updated", clock, population, proposals, replayed)

@@ -19,10 +19,10 @@ from azr_population.method.proposals import Attempt, Proposal, Replay, matches_o
 class ScoredCompletion(NamedTuple):
     """A completion that its writer trains on; `value` is its reward, or its baseline's value."""
 
-    of: Proposal | Attempt
+    sample: Proposal | Attempt
     """Its advantage is stored there."""
     value: float
-    raw: bool = False
+    is_advantage: bool = False
     """Whether `value` already is the advantage."""
 
 
@@ -70,7 +70,7 @@ def _attempts(
         values = attempt_values([attempt.reward for attempt in problem.attempts], compared_with)
         candidates.append(
             [
-                ScoredCompletion(attempt, value, raw=compared_with == "positive_only")
+                ScoredCompletion(attempt, value, is_advantage=compared_with == "positive_only")
                 for attempt, value in zip(problem.attempts, values, strict=True)
                 if value is not None
             ]
@@ -86,7 +86,7 @@ def choose_attempts(
     different tasks teach more than repeated ones."""
     by_type: dict[str, list[Sequence[ScoredCompletion]]] = {}
     for of_task in filter(None, candidates):
-        by_type.setdefault(of_task[0].of.type, []).append(of_task)
+        by_type.setdefault(of_task[0].sample.type, []).append(of_task)
     queues = []
     for tasks in by_type.values():
         order = generator.permutation(len(tasks))
@@ -105,14 +105,15 @@ def set_advantages(
     """Advantages: values normalised over (member, phase, task type) (TRR++); None for one that
     teaches nothing.
 
-    They are also stored in each one's `of`. `by_token` weights each by its tokens, as veRL does.
+    They are also stored in each one's `sample`. `by_token` weights each by its tokens, as veRL
+    does.
     """
-    normalised = [each for each in scored if not each.raw]
+    normalised = [each for each in scored if not each.is_advantage]
     groups = [
         (
-            each.of.completion.slot,
-            "propose" if isinstance(each.of, Proposal) else "solve",
-            each.of.type,
+            each.sample.completion.slot,
+            "propose" if isinstance(each.sample, Proposal) else "solve",
+            each.sample.type,
         )
         for each in normalised
     ]
@@ -120,12 +121,12 @@ def set_advantages(
         task_relative(
             [each.value for each in normalised],
             groups,
-            [len(each.of.completion.token_ids) for each in normalised] if by_token else None,
+            [len(each.sample.completion.token_ids) for each in normalised] if by_token else None,
         )
     )
-    values = [each.value if each.raw else next(normalised_values) for each in scored]
+    values = [each.value if each.is_advantage else next(normalised_values) for each in scored]
     for each, value in zip(scored, values, strict=True):
-        each.of.advantage = value
+        each.sample.advantage = value
     return values
 
 
@@ -136,7 +137,7 @@ def training_samples(
     `hold_all`: the KL loss applies to all."""
     chosen: dict[int, list[TrainingSample]] = {}
     for each, value in zip(scored, set_advantages(scored), strict=True):
-        completion = each.of.completion
+        completion = each.sample.completion
         samples_of_slot = chosen.setdefault(completion.slot, [])
         if value is not None or hold_all:
             samples_of_slot.append(TrainingSample(completion, value or 0.0))

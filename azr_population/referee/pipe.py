@@ -45,7 +45,7 @@ class _Record(BaseModel):
 
 
 @dataclass
-class _Line:
+class _PendingLine:
     """A line that waits for its verdict; `size` is its approximate memory in bytes."""
 
     id: object = None
@@ -73,7 +73,7 @@ def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
     lines: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_LINES_AHEAD)
     reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
     reader.start()
-    pending: deque[_Line] = deque()
+    pending: deque[_PendingLine] = deque()
     output_chars = referee.settings.max_output_chars
     for judgement in referee.stream(_questions(lines, pending, output_chars)):
         line = pending.popleft()
@@ -97,7 +97,7 @@ def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError]) -> None:
 
 def _questions(
     lines: queue.Queue[bytes | OSError],
-    pending: deque[_Line],
+    pending: deque[_PendingLine],
     output_chars: int,
 ) -> Iterator[Question | None]:
     """The questions in the lines; None: no line yet, finish earlier questions."""
@@ -123,9 +123,9 @@ def _questions(
         yield question
 
 
-def _parsed(text: bytes, number: int) -> tuple[_Line, Question]:
+def _parsed(text: bytes, number: int) -> tuple[_PendingLine, Question]:
     """Parses one line into what waits for the verdict and the question to ask."""
-    line = _Line()
+    line = _PendingLine()
     try:
         if len(text) > MAX_LINE_BYTES:
             raise ValueError(f"over {MAX_LINE_BYTES} bytes")
@@ -176,7 +176,7 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-def _verdict(line: _Line, judgement: Judgement) -> dict[str, Any]:
+def _verdict(line: _PendingLine, judgement: Judgement) -> dict[str, Any]:
     execution, kind = judgement.execution, line.question.kind
     if not execution.valid:
         verdict: dict[str, Any] = {"valid": False, "reason": str(execution.reason)}

@@ -37,7 +37,7 @@ KEYS = {
 validation. AZR's complexity, Halstead and diversity scores are left out: it scales or counts them
 differently."""
 
-OTHERWISE = {
+MEASURED_DIFFERENTLY = {
     "solve_rate": "AZR's solve rate is of tasks drawn from its buffer, ours of new tasks",
     "valid_frac": "AZR's format score is the share that parses and runs; ours also passes the "
     "referee's rules",

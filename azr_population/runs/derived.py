@@ -18,7 +18,7 @@ from azr_population.domains.domain import Domain
 from azr_population.domains.metric import PROPOSERS
 from azr_population.errors import UserError
 from azr_population.files import read_json
-from azr_population.runs.records import Record, number, role_of
+from azr_population.runs.records import Record, finite_or_none, role_of
 
 if TYPE_CHECKING:
     from azr_population.runs.run_data import RunData
@@ -48,7 +48,7 @@ def derived(run: RunData) -> dict[int, dict[str, float]]:
         logging.getLogger(__name__).warning("%s is damaged; make it again with crossplay", path)
         slopes = {}
     for role in ("student", "teacher"):
-        if (value := number(slopes.get(role))) is not None:
+        if (value := finite_or_none(slopes.get(role))) is not None:
             values.setdefault(run.last, {})[f"{role}/cross_play_slope"] = value
     return values
 

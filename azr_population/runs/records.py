@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 Record = Mapping[str, Any]
 
 
-def number(value: Any) -> float | None:
+def finite_or_none(value: Any) -> float | None:
     """`value` as a float; None if it is not a number below 1e100, whose square would overflow."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e100:
         return None
@@ -47,12 +47,12 @@ def member_scores(metrics: Iterable[Record], validations: Iterable[Record]) -> l
         Scored(score, line["step"], name)
         for line in metrics
         for name, member in metrics_of_members(line).items()
-        if (score := number(member.get("eval/greedy"))) is not None
+        if (score := finite_or_none(member.get("eval/greedy"))) is not None
     ]
     return evals or [
         Scored(score, row["step"], str(row.get("member")))
         for row in validations
-        if (score := mean(map(number, (row.get("shares") or {}).values()))) is not None
+        if (score := mean(map(finite_or_none, (row.get("shares") or {}).values()))) is not None
     ]
 
 
@@ -63,7 +63,7 @@ def best_of(scores: Iterable[Scored]) -> Scored | None:
 
 def show(value: Any, form: str, missing: str = "-") -> str:
     """`value` in a format such as `{:.0%}`; `missing` if it is not a finite number."""
-    figure = number(value)
+    figure = finite_or_none(value)
     return missing if figure is None else form.format(figure)
 
 

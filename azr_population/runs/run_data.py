@@ -22,7 +22,7 @@ from azr_population.printable import printable
 from azr_population.registry import trusted
 from azr_population.runs.azr_log import flat_lines, read_azr_log
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, grouped, number, role_of
+from azr_population.runs.records import ROLES, finite_or_none, grouped, role_of
 
 if TYPE_CHECKING:  # pandas takes half a second
     import pandas as pd
@@ -141,7 +141,7 @@ class RunData:
     def members(self) -> int:
         """How many; a log has one."""
         counts = (self.value("population", of) for of in ("teachers", "students"))
-        return sum(int(number(count) or 0) for count in counts) or 1
+        return sum(int(finite_or_none(count) or 0) for count in counts) or 1
 
     @cached_property
     def placed_tasks(self) -> pd.DataFrame:
@@ -165,7 +165,9 @@ class RunData:
         for step, values in self.derived.items():
             lines.setdefault(step, {"step": step}).update(values)
         for row in () if self.is_log else self.read("validations"):
-            numbers = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
+            numbers = {
+                source: finite_or_none(raw) for source, raw in (row.get("shares") or {}).items()
+            }
             shares = {source: value for source, value in numbers.items() if value is not None}
             if shares:
                 line = lines.setdefault(row["step"], {"step": row["step"]})
@@ -218,7 +220,7 @@ class _Cell(BaseModel):
     value: FiniteFloat
 
 
-class _Line(BaseModel):
+class _FigureRow(BaseModel):
     """A model, or a summary of several, over all benchmarks."""
 
     k: int
@@ -230,7 +232,7 @@ class _Figures(BaseModel):
     benchmarks: list[dict[str, Any]]
     samples: int
     temperature: float
-    lines: list[_Line]
+    lines: list[_FigureRow]
 
 
 def benchmark_figures(path: Path) -> dict[str, Any]:

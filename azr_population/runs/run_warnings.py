@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from azr_population.runs.records import Record, number, role_of
+from azr_population.runs.records import Record, finite_or_none, role_of
 from azr_population.runs.run_data import RunData
 
 STEPS = 20
@@ -73,7 +73,7 @@ class Watch:
             member, _, metric = key.partition("/")
             if metric not in _OF_PROPOSALS or role_of(member) in ("", "student"):
                 continue
-            value = number(line[key])
+            value = finite_or_none(line[key])
             if value is None or f"{member}_0/generation" in line:
                 continue
             step, generation = line["step"], line.get(f"{member}/generation")

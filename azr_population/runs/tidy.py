@@ -16,7 +16,7 @@ import pandas as pd
 
 from azr_population.domains.metric import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, by_number, number, role_of
+from azr_population.runs.records import ROLES, by_number, finite_or_none, role_of
 
 BUDGET = {
     "trained_samples": "samples trained on",
@@ -38,7 +38,7 @@ def tidy(
         (run, arm, seed, line["step"], *_whose(key), value)
         for line in lines
         for key, raw in line.items()
-        if key != "step" and (value := number(raw)) is not None
+        if key != "step" and (value := finite_or_none(raw)) is not None
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     for place, name in enumerate(COLUMNS):

@@ -150,18 +150,18 @@ class _Judge:
         except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
             return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
 
-        def off(adapter: Adapter | None) -> Tensor:
+        def distance(adapter: Adapter | None) -> Tensor:
             """How far this adapter's scores are from the server's [tokens], in nats."""
             return (self._scores(adapter, ids) - log_probs).abs()
 
-        off_folder, off_base = off(adapters[name]), off(None)
+        off_folder, off_base = distance(adapters[name]), distance(None)
         mean, exact = float(off_folder.mean()), TOLERANCES["float32"]
         others: list[tuple[str, str, Adapter | None]] = [(BASE, "the base", None)]
         if not mean <= exact:
             others += [("another one", other, a) for other, a in adapters.items() if other != name]
             others += [("an old one", f"the earlier {name}", old[name])] if name in old else []
             others += _variants(adapters[name])
-        scored = [(verdict, what, off(adapter)) for verdict, what, adapter in others]
+        scored = [(verdict, what, distance(adapter)) for verdict, what, adapter in others]
         verdict, what, best = min(scored, key=lambda each: float(each[2].mean()))
         nearest = float(best.mean())
         if is_better(best, off_folder) and nearest <= self._tolerance:

@@ -13,7 +13,7 @@ from azr_population.weights.operator import OPERATORS
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 
-def make_child(
+def write_child(
     name: str,
     parents: Sequence[str],
     out: str,

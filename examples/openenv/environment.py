@@ -45,7 +45,7 @@ class SelfPlayEnvironment(Environment[SelfPlayAction, SelfPlayObservation, State
         **_: Any,
     ) -> SelfPlayObservation:
         """Asks for a proposal. Raises UserError for an unknown type."""
-        [self._type] = judge().domain.wanted([type])
+        [self._type] = judge().domain.resolve_types([type])
         self._population = PopulationConfig(samples_per_task=samples_per_task)
         self._state = State(episode_id=episode_id or str(uuid4()), step_count=0)
         return SelfPlayObservation(seat="proposer", prompt=judge().format.propose_prompt(type))

@@ -21,7 +21,7 @@ def test_text_of_strangers_stays_text_in_figures_and_in_their_data():
     figure = html.embed(chart(HOSTILE), HOSTILE, HOSTILE)
     assert figure.count("<script") == 1 == figure.count("</script>") and "<img" not in figure
     inside = re.search(r'<script type="application/json">(.*?)</script>', figure)
-    assert inside and json.loads(inside[1])["description"] == html.shown(HOSTILE)
+    assert inside and json.loads(inside[1])["description"] == html.publishable(HOSTILE)
 
 
 def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch):
@@ -68,6 +68,6 @@ def test_no_secret_is_in_any_part_of_a_chart():
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "x" * 5000, "\x1b[2J", "a\u202eb", "\r"])
 def test_text_is_cut_printable_and_can_be_encoded(text):
-    shown = html.cut(text)
+    shown = html.truncated(text)
     assert shown.isprintable() and len(shown.encode("utf-8")) < html.MAX_TEXT + 50
-    assert html.cut("a\n\tb") == "a\n\tb"
+    assert html.truncated("a\n\tb") == "a\n\tb"

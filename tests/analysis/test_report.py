@@ -12,7 +12,7 @@ from refusals import refuses
 from azr_population.analysis import html
 from azr_population.analysis.figures import run_figures
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.report import closing, write_report
+from azr_population.analysis.report import terminal_summary, write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
 
@@ -149,7 +149,7 @@ def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(write_run
     folder = write_run({**run, "tasks": []})
     page = write_report(folder).read_text(encoding="utf-8")
     assert 'class="status failed"' in page and page.count("6 unparsable") == 1
-    assert "6 unparsable" in closing(folder)["wrong"]
+    assert "6 unparsable" in terminal_summary(folder)["wrong"]
 
 
 @pytest.mark.parametrize("apart", [True, False])

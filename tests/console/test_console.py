@@ -3,11 +3,11 @@ import io
 import pytest
 from rich.console import Console
 
-from azr_population.analysis.html import figure
+from azr_population.analysis.html import format_number
 from azr_population.console.live import LiveView
 from azr_population.console.view import LinesView, View, console_view, match_line, origin
 from azr_population.printable import duration
-from azr_population.runs.records import number, show
+from azr_population.runs.records import finite_or_none, show
 
 START = {"name": "4t4s", "steps": 12, "step": 0, "dir": "runs/[red]demo"}
 END = {"status": "finished", "dir": "runs/demo", "report": "runs/demo/report.html"}
@@ -52,7 +52,7 @@ def test_a_match_in_one_line():
 
 @pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
 def test_what_is_no_number_shows_as_missing(value):
-    assert number(value) is None
+    assert finite_or_none(value) is None
     assert show(value, "{:.1f}") == "-"
 
 
@@ -163,6 +163,6 @@ def test_lines_among_those_of_another_program_say_whose_they_are(made_up_run):
 
 def test_figures_have_few_digits():
     percents = {0.206: "21%", 0.416: "42%", 0.052: "5.2%", -0.126: "-13%", 1.0: "100%"}
-    assert {value: figure(value, True) for value in percents} == percents
+    assert {value: format_number(value, True) for value in percents} == percents
     numbers = {27.26: "27.3", 7.126: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
-    assert {value: figure(value, False) for value in numbers} == numbers
+    assert {value: format_number(value, False) for value in numbers} == numbers

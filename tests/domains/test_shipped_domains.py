@@ -15,11 +15,11 @@ def domain(request):
 
 @pytest.fixture(scope="module")
 def tasks(domain):
-    return domain.eval_tasks(6, 1, domain.wanted(None))
+    return domain.eval_tasks(6, 1, domain.resolve_types(None))
 
 
 def test_the_eval_is_the_same_again_and_held_out(domain, tasks):
-    types = domain.wanted(None)
+    types = domain.resolve_types(None)
     assert tasks == domain.eval_tasks(6, 1, types) != domain.eval_tasks(6, 2, types)
     assert [task.type for task in tasks] == [type for type in types for _ in range(6)]
     assert len(set(tasks)) == len(tasks) and all(is_held_out(task.program) for task in tasks)

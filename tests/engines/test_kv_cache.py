@@ -44,7 +44,7 @@ def test_prompts_are_read_into_their_rows_with_zeros_before_them():
     for part, new in zip(parts, (first, second), strict=True):
         assert part.get_seq_length() == 0
         assert all(map(torch.equal, part.update(*new, 0), new))
-    cache.joined(5)
+    cache.end_prefill(5)
     (held,) = cache
     for mine, short, long in zip(held, first, second, strict=True):
         assert mine.shape == (6, KV_HEADS, 5, DIM)

@@ -65,7 +65,7 @@ def test_what_is_asked_rarely_changes_no_completion(monkeypatch):
     model, bank = made("grouped")
     rollout = TorchRollout(model, bank, frozenset(range(1, 12)))
     often = rollout.generate(PROMPTS, slots_of(8), Sampling(LIMITS, n=2), 1)
-    monkeypatch.setattr(decoding, "_ASKED_EVERY", (8, 8))
+    monkeypatch.setattr(decoding, "_CHECK_EVERY", (8, 8))
     rarely = rollout.generate(PROMPTS, slots_of(8), Sampling(LIMITS, n=2), 1)
     for ours, theirs in zip(chain(*rarely), chain(*often), strict=True):
         assert ours.token_ids == theirs.token_ids and ours.finished == theirs.finished

@@ -40,7 +40,7 @@ def scored(engine, weights):
 def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch, piece):
     weights = torch.randn(int(batch().completion.sum()), generator=torch.Generator().manual_seed(1))
     whole = scored(engine, weights)
-    monkeypatch.setattr(scoring, "NUMBERS", piece)
+    monkeypatch.setattr(scoring, "MAX_LOGITS", piece)
     pieces = scored(engine, weights)
     for ours, theirs in zip(pieces, whole, strict=True):
         # float32's rounding: sums over the vocabulary and the tokens in another order.
@@ -52,7 +52,7 @@ def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch,
 
 
 def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkeypatch):
-    monkeypatch.setattr(scoring, "NUMBERS", 1)
+    monkeypatch.setattr(scoring, "MAX_LOGITS", 1)
     assert scoring._head(engine.model) is engine.model.lm_head
     engine.model.config.final_logit_softcapping = 30.0
     assert scoring._head(engine.model) is None
@@ -70,7 +70,7 @@ def test_8096_tokens_of_a_vocabulary_of_152_thousand_take_less_than_3_gb(learns)
             chosen.sum().backward()
 
     def in_pieces():
-        rows = scoring.NUMBERS // vocabulary
+        rows = scoring.MAX_LOGITS // vocabulary
         chosen, entropy = scoring._Scored.apply(hidden, weight, None, targets, rows)
         assert entropy.shape == (tokens,)
         if learns:

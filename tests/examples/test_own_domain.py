@@ -93,4 +93,4 @@ def test_what_is_no_domain_is_refused(monkeypatch):
     with refuses("(did you mean code?)"):
         find_domain("cod")
     with refuses("task.types"):
-        find_domain("equations.Equations").wanted(["code_o"])
+        find_domain("equations.Equations").resolve_types(["code_o"])

@@ -7,7 +7,7 @@ import pytest
 
 from azr_population.analysis import charts
 from azr_population.analysis.statistics import interval
-from azr_population.experiments.claims import figure, level_of
+from azr_population.experiments.claims import draw_figure, level_of
 from azr_population.experiments.recipes import Chart, read_arms
 from azr_population.runs.tidy import tidy
 
@@ -21,7 +21,7 @@ def run(first, last, metric="agent/lines"):
 
 def drawn(tmp_path, chart, tables):
     given = Chart.model_validate(chart)
-    frame, sentence = figure(given, tables, LENGTHS, read_arms(), tmp_path / "a.svg")
+    frame, sentence = draw_figure(given, tables, LENGTHS, read_arms(), tmp_path / "a.svg")
     return frame, sentence, (tmp_path / "a.svg").read_text()
 
 

@@ -104,7 +104,7 @@ def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(pla
     assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
     # No attempt is taken twice, and there are never more than there are.
     everything = choose_attempts(every(rows), 99, np.random.default_rng(0))
-    assert len({id(attempt.of) for attempt in everything}) == len(everything) == 24
+    assert len({id(attempt.sample) for attempt in everything}) == len(everything) == 24
 
 
 def test_teachers_train_on_proposals_and_students_on_attempts(play, config):

@@ -16,7 +16,7 @@ from azr_population.engines.engine import Completion, Generated
 from azr_population.errors import UserError
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.method.record import nothing_valid
+from azr_population.method.record import nothing_valid_notes
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
 
@@ -126,9 +126,9 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example():
     writer = broken[1].match.teacher.name
     for part in ("3 unparsable", "1 error", writer, "code_o", repr("deff(b)")):
         assert part in note
-    (note,) = nothing_valid(broken[2:])
+    (note,) = nothing_valid_notes(broken[2:])
     assert note.endswith(repr(texts[2][:200]) + "...") and "\n" not in note
-    assert nothing_valid([]) == []
+    assert nothing_valid_notes([]) == []
 
 
 def test_rows_are_split_over_a_teachers_matches_and_what_is_left_over_goes_to_who_had_least():

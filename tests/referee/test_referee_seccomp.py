@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from azr_population.referee.sandbox import seccomp
-from azr_population.referee.sandbox.seccomp import MACHINES, NUMBERS, number
+from azr_population.referee.sandbox.seccomp import MACHINES, NUMBERS, syscall_number
 
 
 def decide(machine, call, arguments=(), arch=None):
@@ -37,7 +37,7 @@ def decide(machine, call, arguments=(), arch=None):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_number_gets_the_answer_of_its_list(machine):
-    names = {number(name, machine): name for name in NUMBERS}
+    names = {syscall_number(name, machine): name for name in NUMBERS}
     for call in range(600):
         name = names.get(call)
         expected = seccomp.KILL_PROCESS
@@ -51,7 +51,7 @@ def test_every_number_gets_the_answer_of_its_list(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", ["mmap", "mprotect"])
 def test_executable_pages_are_refused(machine, name):
-    call = number(name, machine)
+    call = syscall_number(name, machine)
     assert decide(machine, call, (0, 4096, 1 | 2)) == seccomp.ALLOW
     for protection in (4, 5, 7, 1 << 32 | 4):
         assert decide(machine, call, (0, 4096, protection)) == seccomp.ERRNO_EPERM
@@ -60,11 +60,11 @@ def test_executable_pages_are_refused(machine, name):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_other_numberings_are_killed(machine):
     other = 0x40000003  # i386
-    assert decide(machine, number("mmap", machine), arch=other) == seccomp.KILL_PROCESS
+    assert decide(machine, syscall_number("mmap", machine), arch=other) == seccomp.KILL_PROCESS
     x32 = 0x40000000
     for name in seccomp.ALLOWED:
-        if number(name, machine) is not None:
-            assert decide(machine, x32 + number(name, machine)) == seccomp.KILL_PROCESS
+        if syscall_number(name, machine) is not None:
+            assert decide(machine, x32 + syscall_number(name, machine)) == seccomp.KILL_PROCESS
     for call in (0x7FFFFFFF, 0xFFFFFFFF):
         assert decide(machine, call) == seccomp.KILL_PROCESS
 
@@ -81,7 +81,7 @@ def test_what_matters_kills(machine):
     for numbers in KILLING.values():
         assert decide(machine, numbers[MACHINES[machine]]) == seccomp.KILL_PROCESS
     for name in ("read", "write", "openat", "socket"):
-        assert decide(machine, number(name, machine)) == seccomp.ERRNO_EPERM
+        assert decide(machine, syscall_number(name, machine)) == seccomp.ERRNO_EPERM
 
 
 def test_the_program_is_small_and_its_numbers_distinct():

@@ -104,7 +104,7 @@ def proposed(context: StepContext, type: str, count: int) -> dict[str, Any]:
     )
     parsed = [read_proposal(format, type, completion) for (completion,) in written]
     some = [p for p in parsed if p]
-    rules = context.domain.decided(TaskConfig(), context.format)
+    rules = context.domain.with_defaults(TaskConfig(), context.format)
     judged = iter(context.domain.judge(some, context.referee, rules))
     verdicts = [next(judged) if p else "unparsed" for p in parsed]
     lines = [completion.text.count(" = ") for (completion,) in written]

@@ -59,7 +59,7 @@ class ChatFormat(Format):
         _O: "output", _I: "input", _F: "python",
     }  # fmt: skip
     """The block of an answer."""
-    REFERENCES = "programs"
+    EXAMPLES_NOUN = "programs"
     PROPOSE: ClassVar[Mapping[str, str]] = {
         _O: _ask(
             "Predicting the output from the program and the input should take careful "
@@ -126,7 +126,7 @@ class ShortFormat(ChatFormat):
     program first and what is asked last, so that questions about one program share most of their
     prompts."""
 
-    REFERENCES = ""
+    EXAMPLES_NOUN = ""
     PROPOSE: ClassVar[Mapping[str, str]] = {
         _O: "Write a Python function f and an input whose output is hard to predict.",
         _I: "Write a Python function f and an input that is hard to find from its output.",

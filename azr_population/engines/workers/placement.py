@@ -13,7 +13,7 @@ from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 
-PATIENCE = 10.0
+ANSWER_SECONDS = 10.0
 """Seconds in which ranks must answer after one has failed; some may wait for a dead rank
 forever."""
 
@@ -26,12 +26,12 @@ def start_workers(
 ) -> Any:
     """veRL's group of `on_nodes` workers per node; Ray counts `driver_cpus` for the trainer. Raises
     UserError: Ray has not the CPUs or GPUs for so many workers."""
-    together, on_gpus = settings.tensor_parallel_size, settings.device == "cuda"
-    if together > 1 and (not on_gpus or sum(on_nodes) % together):
+    tensor_parallel_size, on_gpus = settings.tensor_parallel_size, settings.device == "cuda"
+    if tensor_parallel_size > 1 and (not on_gpus or sum(on_nodes) % tensor_parallel_size):
         raise UserError(
-            f"vLLM's tensor_parallel_size={together} takes GPUs in groups of {together}, and there "
-            f"are {sum(on_nodes)} workers on {settings.device}; leave it out, or give what divides "
-            "them"
+            f"vLLM's {tensor_parallel_size=} takes GPUs in groups of {tensor_parallel_size}, and "
+            f"there are {sum(on_nodes)} workers on {settings.device}; leave it out, or give what "
+            "divides them"
         )
     check_room(on_gpus, on_nodes, driver_cpus)
     pool = RayResourcePool(
@@ -94,7 +94,7 @@ def cause_of_death(error: RayActorError) -> str:
 def _deaths(workers: Any) -> list[tuple[int, str]]:
     """(rank, how it died) of the dead ranks; one that does not answer in time may be waiting."""
     signs = [worker.__ray_ready__.remote() for worker in workers.workers]
-    ray.wait(signs, num_returns=len(signs), timeout=PATIENCE)
+    ray.wait(signs, num_returns=len(signs), timeout=ANSWER_SECONDS)
     deaths = []
     for rank, sign in enumerate(signs):
         try:

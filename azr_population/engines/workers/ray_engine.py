@@ -54,7 +54,7 @@ class RayEngine(Engine):
         self.recovery_hint = (
             "it was loading the base: see that node's memory, and what Ray says above"
         )
-        self._together = settings.tensor_parallel_size
+        self._tensor_parallel_size = settings.tensor_parallel_size
         self._micro_batch_tokens = settings.learner.most_tokens
         places, shares_prompts = zip(*self.call("init_model"), strict=True)
         self.places: Sequence[str] = places
@@ -63,19 +63,19 @@ class RayEngine(Engine):
     def stream(
         self, batch: PromptBatch, sampling: Sampling, seed: int
     ) -> Iterator[Sequence[Finished]]:
-        """See `Sampler`. `together` ranks sample the same rows (tensor parallelism)."""
+        """See `Sampler`. `tensor_parallel_size` ranks sample the same rows (tensor parallelism)."""
         prompts = batch.prompts
         if not prompts:
             return
         lengths = [len(prompt) for prompt in prompts]
-        shares = self._split(lengths, batch.slots, prompts, self._together)
+        shares = self._split(lengths, batch.slots, prompts, self._tensor_parallel_size)
         streams: dict[Any, list[int] | None] = {}
         for rank, worker in enumerate(self.workers.workers):
-            share = shares[rank // self._together]
+            share = shares[rank // self._tensor_parallel_size]
             stream = worker.stream.options(num_returns="streaming").remote(
-                batch.select(share), sampling.of_rows(share, len(prompts)), seed
+                batch.select(share), sampling.select(share, len(prompts)), seed
             )
-            streams[stream] = share if rank % self._together == 0 else None
+            streams[stream] = share if rank % self._tensor_parallel_size == 0 else None
         with watched(self.workers, self.recovery_hint):
             while streams:
                 (ready,), _ = ray.wait(list(streams), num_returns=1)
@@ -135,10 +135,14 @@ class RayEngine(Engine):
         return int(self.workers.world_size)
 
     def _split(
-        self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], together: int
+        self,
+        lengths: Sequence[int],
+        slots: Sequence[int],
+        prompts: Sequence[Ids],
+        tensor_parallel_size: int,
     ) -> list[list[int]]:
-        """The rows of each rank, or of each `together` ranks."""
-        ranks = self._ranks // together
+        """The rows of each rank, or of each `tensor_parallel_size` ranks."""
+        ranks = self._ranks // tensor_parallel_size
         return partition_rows(lengths, slots, ranks, [tuple(prompt) for prompt in prompts])
 
     def call(self, method: str, *arguments: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 """The population's state during a step of AZR's loop.
 
 AZR computes one batch per problem type and role. `assign` gives each row its member and opponent,
-the judge (`judging.py`) fills in proposals, replay attempts and rewards, `credit` writes the
-advantages, and `end` does what `method/step.py` does after the update.
+the judge (`judging.py`) fills in proposals, replay attempts and rewards, `write_advantages`
+overwrites AZR's, and `end` does what `method/step.py` does after the update.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AzrStepState:
         batch.non_tensor_batch["opponent"] = np.array(self._opponents[problem_type], dtype=object)
         return slots
 
-    def credit(self, batch: DataProto, problem_type: str) -> None:
+    def write_advantages(self, batch: DataProto, problem_type: str) -> None:
         """Overwrites `advantages` and `returns` [rows, R] by the population's.
 
         AZR has one baseline for each problem type and role (TRR++); here each member has its own.
@@ -80,7 +80,7 @@ class AzrStepState:
         batch.batch["advantages"] = worth.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask
         self._learning.update(
-            row.of.completion.slot
+            row.sample.completion.slot
             for row, value in zip(rows, values, strict=True)
             if value is not None
         )

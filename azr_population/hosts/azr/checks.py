@@ -127,12 +127,12 @@ def _check_seeds(config: Any, rows: int) -> None:
 
 def check_parallel(config: Any, plan: AzrPlan) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
-    gpus, together = config.trainer.n_gpus_per_node, plan.engine.tensor_parallel_size
-    if gpus % together:
+    gpus, tensor_parallel_size = config.trainer.n_gpus_per_node, plan.engine.tensor_parallel_size
+    if gpus % tensor_parallel_size:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-        fitting = max(n for n in range(1, together) if gpus % n == 0)
+        fitting = max(n for n in range(1, tensor_parallel_size) if gpus % n == 0)
         raise UserError(
-            f"{key}={together} does not divide the {gpus} GPUs of a node that hold the "
+            f"{key}={tensor_parallel_size} does not divide the {gpus} GPUs of a node that hold the "
             f"same members; set {key}={fitting}",
             key=key,
         )

@@ -42,11 +42,11 @@ class StepExecutor:
         self.checked = self.missed = 0
         # Only AZR's own: the referee's stand-in asks no `apply` when it checks a program.
         if hasattr(executor, "_get_process_pool"):
-            self._answering = _apart(executor)
+            self._answering = _with_own_pool(executor)
             self._answering.apply = self._answer
             cores = len(os.sched_getaffinity(0))
             count = max(executor.max_workers, processes or min(_PROCESSES, cores))
-            self._wide = _apart(executor)
+            self._wide = _with_own_pool(executor)
             self._wide.max_workers = count
             self._threads = ThreadPoolExecutor(count)
 
@@ -60,7 +60,7 @@ class StepExecutor:
         if self._threads is None:
             return
         asked: dict[str, Any] = {}
-        asking = _apart(self._executor)
+        asking = _with_own_pool(self._executor)
         asking.apply = lambda code: asked.setdefault(code, ("True", "Done"))
         for call in calls:
             call(asking)
@@ -113,7 +113,7 @@ class StepExecutor:
         return self._scores.get((task["snippet"], task["output"], text)) == 1.0
 
 
-def _apart(executor: Any) -> Any:
+def _with_own_pool(executor: Any) -> Any:
     """The executor with processes of its own: a copy that shared them would end them."""
     copied = copy.copy(executor)
     copied._process_pool = None

@@ -165,7 +165,7 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
     """Makes all checks that need no model. Raises UserError: `population.gpu` names no GPU."""
     faults, here = list[str](), list[str]()
 
-    def hold(check: Callable[[], Any]) -> None:
+    def collect(check: Callable[[], Any]) -> None:
         try:
             check()
         except NotInstalled as error:
@@ -173,11 +173,11 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
         except UserError as error:
             faults.append(str(error))
 
-    hold(lambda: checks.check_config(command, plan))
+    collect(lambda: checks.check_config(command, plan))
     if plan.settings.worker != PopulationSettings().worker:  # which needs veRL, and AZR brings it
-        hold(lambda: imported("population.worker", plan.settings.worker))
+        collect(lambda: imported("population.worker", plan.settings.worker))
     faults += checks.missing(command)
-    hold(lambda: checks.check_base(command, plan))
+    collect(lambda: checks.check_base(command, plan))
     # What samples and AZR itself may want the same vLLM: one line.
     here = [*checks.missing_gpus(command), *(here or checks.missing_vllm(command))]
     machine = machine_of(command, plan.settings)

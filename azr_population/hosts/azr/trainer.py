@@ -204,7 +204,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         metrics.pop("actor/entropy", None)  # see `PopulationWorkerGroup.compute_log_prob`
         # Of one batch, and veRL 0.9.1 joins only batches that agree in it; nobody of ours reads it.
         batch.meta_info.pop("global_token_num", None)
-        self.step.credit(batch, problem_type)
+        self.step.write_advantages(batch, problem_type)
         return batch, metrics
 
     def _generate_ahead(self, problem_type: str, batch: DataProto) -> None:

@@ -59,7 +59,7 @@ def resolve_stored(config: Config) -> RunPlan:
     threads = {"threads": config.engine.threads or torch.get_num_threads()}
     whole = config.model_copy(
         update={
-            "task": domain.decided(config.task, format),
+            "task": domain.with_defaults(config.task, format),
             "engine": config.engine.model_copy(update=threads),
         }
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from azr_population.config.effects import differences
+from azr_population.config.effects import changed_settings
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
 from azr_population.console.heartbeat import stop_requests
@@ -106,7 +106,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     directory.refuse_results_only()
     config = config_from_file(directory.config_file, overrides)
     stored = config_from_file(directory.config_file)
-    for key, before, after in differences(stored, config):
+    for key, before, after in changed_settings(stored, config):
         raise UserError(
             f"{key}={after} differs from the run's own {key}={before}; leave it out, or start a "
             "new run in another run.dir",
@@ -213,7 +213,7 @@ def _play(state: RunState, view: View) -> int:
         )
 
     # Imported late: pandas and Altair take seconds, and a run is to start at once.
-    from azr_population.analysis.report import closing, write_report
+    from azr_population.analysis.report import terminal_summary, write_report
 
     try:
         with stop_requests(stopped_by, say_stopping):
@@ -233,7 +233,7 @@ def _play(state: RunState, view: View) -> int:
             "status": "interrupted" if stopped else "finished",
             "members": f"{directory.members} (SHA-256 {members_digest(directory.members)[:16]})",
             "report": str(write_report(directory.path)),
-            **closing(directory.path),
+            **terminal_summary(directory.path),
         }
     except KeyboardInterrupt:
         result["status"] = "interrupted"

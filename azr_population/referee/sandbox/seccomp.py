@@ -47,7 +47,7 @@ LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_RESTRICT_SELF = 446
 
 
-def number(name: str, machine: str) -> int | None:
+def syscall_number(name: str, machine: str) -> int | None:
     """The number of a call on a machine (a name from `platform.machine()`), or None."""
     return NUMBERS[name][MACHINES[machine]]
 
@@ -83,7 +83,7 @@ def answers(machine: str, clocks: bool = False) -> dict[int, int]:
         answer = ALLOW if allowed else ERRNO_EPERM
         if name in _NO_EXECUTABLE_PAGES:
             answer = _UNLESS_EXECUTABLE
-        if (call := number(name, machine)) is not None:
+        if (call := syscall_number(name, machine)) is not None:
             answers[call] = answer
     return answers
 

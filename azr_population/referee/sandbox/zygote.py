@@ -127,7 +127,7 @@ class ForkedChild:
         self.poller.register(trainer, select.POLLRDHUP)
         self.poller.register(done, select.POLLIN)
 
-    def word(self, nanoseconds: int) -> bytes | None:
+    def wait_for_message(self, nanoseconds: int) -> bytes | None:
         """The child's message within that time; b'': it has ended; None: no message. Exits if the
         trainer is gone."""
         ready = [number for number, _ in self.poller.poll(nanoseconds // 1_000_000 + 1)]
@@ -225,7 +225,7 @@ class Zygote:
         at most the time of all calls together. The same holds for timed parts, in processor time;
         a child also has a limit of it in all.
         """
-        if child.word(job.microseconds * 1000) != _HAS_JOB:
+        if child.wait_for_message(job.microseconds * 1000) != _HAS_JOB:
             child.end()  # one that was stopped early would outlive this process
             os._exit(1)
         now, spent = monotonic_ns(), child.processor_time()
@@ -239,7 +239,7 @@ class Zygote:
                 limit = min(limit, now + self._part_left(child))
             if now >= limit:
                 return wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
-            if child.word(limit - now) is not None:
+            if child.wait_for_message(limit - now) is not None:
                 return wire.END_DONE
             now = monotonic_ns()
             if child.region.in_flight() > call:

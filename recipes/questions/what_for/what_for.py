@@ -29,7 +29,7 @@ from azr_population.weights.lowrank import decompose
 from azr_population.weights.operators import adapter_like
 from azr_population.weights.peft_folder import load_adapter
 
-EXAM, CHOICE = 9494, 9595
+HELD_OUT, CHOICE = 9494, 9595
 TASKS, LAST, MARGIN = 240, 10, 0.02
 """Held-out tasks; steps whose tasks the specialists answer; the margin of every question."""
 
@@ -139,7 +139,7 @@ def main() -> None:
     )  # fmt: skip
     first = RunDirectory(runs / "1t1s" / f"seed_{numbers[0]}")
     plan = stored_plan(first)
-    exam = draw_eval_tasks(TASKS, EXAM, plan.types)
+    exam = draw_eval_tasks(TASKS, HELD_OUT, plan.types)
     choice = draw_eval_tasks(TASKS, CHOICE, plan.types)
     values: dict[str, list[float]] = defaultdict(list)
     rights: list[list[float]] = []

@@ -181,7 +181,7 @@ def batch_of(rows):
 
 def credited_batch(rows):
     """A batch of training rows of one phase and type, with what they are worth."""
-    written = [row.of.completion for row in rows]
+    written = [row.sample.completion for row in rows]
     batch = Batch([each.slot for each in written], [each.token_ids for each in written])
     return batch.with_rewards([row.value for row in rows])
 

@@ -142,17 +142,17 @@ def play_in_azr(step, local, config):
         batches.append(
             (scored_proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen")
         )
-        step.credit(batch, f"gen_{kind}")
+        step.write_advantages(batch, f"gen_{kind}")
     # What students train on inside AZR is AZR's own choice; here they get the local host's.
     streams = population.streams
     generator = streams.numpy("attempts", population.step)
     drawn = scored_attempts(local.proposals, [], config.population, generator)
     for kind in TaskType:
-        solving = [row for row in drawn if row.of.type == kind]
+        solving = [row for row in drawn if row.sample.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
-        step.replayed = [row.of for row in solving]
-        step.credit(batch, f"pred_{kind}")
+        step.replayed = [row.sample for row in solving]
+        step.write_advantages(batch, f"pred_{kind}")
     step.replayed = []
     slots = [member.slot for member in population.roster]
     written = [completion for row in local.proposals for completion in row.completions]
@@ -230,7 +230,7 @@ def check_advantages(local, batches):
     learning = set()
     for rows, batch, _ in batches:
         for row, values in zip(rows, batch.batch["advantages"][:, 0].tolist(), strict=True):
-            key = (row.of.completion.slot, id(row.of.completion))
+            key = (row.sample.completion.slot, id(row.sample.completion))
             if key in expected:
                 learning.add(key)
             else:

@@ -63,7 +63,7 @@ def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step):
 
 def test_advantages_are_normalised_over_the_members_own_tokens(step):
     new_batch = batch(step)
-    step.credit(new_batch, "pred_code_o")
+    step.write_advantages(new_batch, "pred_code_o")
     values = new_batch.batch["advantages"]
     # Member 1: -0.5 on 5 tokens, -1 on 3: mean -0.6875, sample variance 0.0669643.
     expected = [0.1875 / math.sqrt(0.0669643), -0.3125 / math.sqrt(0.0669643)]
@@ -83,7 +83,7 @@ def test_they_are_verls(step):
 
     config = OmegaConf.create({"adv_estimator": "reinforce_plus_plus", "gamma": 1.0, "lam": 1.0})
     new_batch = batch(step)
-    step.credit(new_batch, "pred_code_o")
+    step.write_advantages(new_batch, "pred_code_o")
     for slot in (1, 3):
         rows = torch.tensor([row for row, other in enumerate(SLOTS) if other == slot])
         names = ("token_level_rewards", "response_mask")
