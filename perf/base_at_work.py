@@ -28,7 +28,7 @@ COPIES = 8
 """Completions of a prompt: they stand in a batch as rows do, and cost one reading."""
 
 
-def shared(one: list[Any], other: list[Any]) -> float:
+def equal_share(one: list[Any], other: list[Any]) -> float:
     """The share of completions that have the same tokens."""
     pairs = [(a, b) for x, y in zip(one, other, strict=True) for a, b in zip(x, y, strict=True)]
     return sum(a.token_ids == b.token_ids for a, b in pairs) / len(pairs)
@@ -164,7 +164,9 @@ class Base:
             self.model, self.bank, frozenset(), share_prefix=False, step_graphs=True
         )
         try:
-            self.note("graphs, tokens equal", shared(plain, self.write(prompts, MEMBERS, tokens)))
+            self.note(
+                "graphs, tokens equal", equal_share(plain, self.write(prompts, MEMBERS, tokens))
+            )
             self.decoding("decoding by graphs")
         finally:
             self.rollout = eager

@@ -1,6 +1,6 @@
-"""What one GPU of 80 GB does, in eight minutes: python perf/gpu.py --out DIR
+"""What one GPU of 80 GB does, in a quarter of an hour: python perf/gpu.py --out DIR
 
-    python perf/gpu.py --out DIR [--seconds 480] [--groups run,seven] [--device cpu --shape small]
+    python perf/gpu.py --out DIR [--seconds 800] [--groups run,seven] [--device cpu --shape small]
 
 Needs torch, transformers and this package (without a network: the wheels of scripts/gpu_wheels.sh);
 no vLLM. Weights are drawn on the spot. Groups come in order of worth; each has a process and a time
@@ -21,9 +21,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-GROUPS = {"run": 90, "seven": 190, "tests": 40, "operators": 50, "nf4": 90, "half": 80}
+GROUPS = {
+    "graphs": 45, "steps": 130, "operators": 50, "long": 75,
+    "run": 90, "seven": 190, "tests": 40, "nf4": 90, "half": 80,
+}  # fmt: skip
 """Seconds that each may take."""
 HERE = Path(__file__).resolve()
 
@@ -35,7 +39,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--shape", help="of all groups, in place of their own")
-    parser.add_argument("--seconds", type=float, default=480)
+    parser.add_argument("--seconds", type=float, default=800)
     parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--parts", help="of `seven`, in this order: graphs,decoding,...")
     parser.add_argument("--play", help=argparse.SUPPRESS)
@@ -102,6 +106,53 @@ def play_run(asked: Any, note: Notes) -> None:
     played(asked, note, "run.steps=2")
 
 
+def play_graphs(asked: Any, note: Notes) -> None:
+    """Steps of the nano base as graphs: memory over calls, and the same tokens as without."""
+    from graphs_at_work import nano_graphs
+
+    nano_graphs(asked.device, note)
+
+
+def play_long(asked: Any, note: Notes) -> None:
+    """Long completions at 1.5B's shapes, by graphs and without."""
+    from graphs_at_work import long_completions
+
+    long_completions(asked.shape or "1.5b", asked.device, note)
+
+
+def play_steps(asked: Any, note: Notes) -> None:
+    """Seconds a step of 4T+4S on the nano base at its 64 tasks and 8 attempts: 60 steps with one
+    batch a phase, graphs, no checkpointing and a referee of all cores; 4 by `torch_cuda` alone."""
+    arms = {
+        "graphs": (
+            60, "engine.step_graphs=true", "engine.generate_batch_size=4096",
+            "engine.gradient_checkpointing=false", f"referee.workers={os.cpu_count()}",
+        ),
+        "eager": (4,),
+    }  # fmt: skip
+    for name, (steps, *overrides) in arms.items():
+        if asked.device == "cpu":
+            steps = 2
+            overrides += ["population.batch_size=2", "population.samples_per_task=2"]
+        run = asked.out / f"steps_{name}"
+        settings = [
+            f"run.dir={run}",
+            f"run.steps={steps}",
+            "run.checkpoint_every=1000",
+            "eval.every=0",
+        ]
+        note(name, figure := ran(asked, ["train", *settings, *on_device(asked), *overrides]))
+        if figure["code"]:
+            continue
+        lines = (run / "metrics.jsonl").read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        for key in [key for key in records[-1] if key.startswith("time/")]:
+            values = [record[key] for record in records if key in record]
+            # The first steps start what lasts.
+            late = values[len(values) // 2 :]
+            note(f"{name}, {key}", {"median s": median(late), "steps": len(values)})
+
+
 def play_half(asked: Any, note: Notes) -> None:
     """The same with a base of 0.5B's widths and depth in bfloat16, from a folder, by the nano
     base's tokenizer."""
@@ -139,25 +190,32 @@ def without_charts(folder: Path) -> dict[str, str]:
     return environment
 
 
+def on_device(asked: Any) -> list[str]:
+    """Overrides of the engine."""
+    return ["engine=torch_cuda"] if asked.device == "cuda" else ["engine.threads=1"]
+
+
+def ran(asked: Any, words: list[str]) -> dict[str, Any]:
+    """Seconds of the command line with these words; its last lines if it fails."""
+    command, start = [sys.executable, "-m", "azr_population.cli", *words], time.monotonic()
+    environment = without_charts(asked.out / "stub")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    print(done.stdout, done.stderr, flush=True)
+    figure = {"code": done.returncode, "seconds": time.monotonic() - start}
+    if done.returncode:
+        figure["last lines"] = (done.stdout + done.stderr).strip().splitlines()[-5:]
+    return figure
+
+
 def played(asked: Any, note: Notes, *overrides: str) -> None:
-    run, environment = asked.out / f"run_{note.group}", without_charts(asked.out / "stub")
-    engine = ["engine=torch_cuda"] if asked.device == "cuda" else ["engine.threads=1"]
-    command = [sys.executable, "-m", "azr_population.cli"]
+    """Notes a run of two steps, its resumption, and its records."""
+    run = asked.out / f"run_{note.group}"
     settings = (
         f"run.dir={run}", "run.steps=2", "run.checkpoint_every=1", "eval.every=0",
         "population.batch_size=16", "evolution.interval=1",
     )  # fmt: skip
-    for name, typed in {
-        "train": ["train", *settings, *engine, *overrides],
-        "resume": ["resume", str(run), "run.steps=3"],
-    }.items():
-        start = time.monotonic()
-        done = subprocess.run([*command, *typed], capture_output=True, text=True, env=environment)
-        print(done.stdout, done.stderr, flush=True)
-        figure = {"code": done.returncode, "seconds": time.monotonic() - start}
-        if done.returncode:
-            figure["last lines"] = (done.stdout + done.stderr).strip().splitlines()[-5:]
-        note(name, figure)
+    note("train", ran(asked, ["train", *settings, *on_device(asked), *overrides]))
+    note("resume", ran(asked, ["resume", str(run), "run.steps=3"]))
     records = run / "metrics.jsonl"
     for line in records.read_text().splitlines()[1:] if records.exists() else ():
         shown = ("step", "time/", "mismatch")

@@ -30,6 +30,10 @@ _COMPACT_AT = 0.75
 # nothing to do while it is asked.
 _CHECK_EVERY = (8, 1)
 
+# Weights of a base below which rows that have ended stay until a graph is recorded anyway: they
+# cost less than recording it again.
+_SMALL_BASE = 100_000_000
+
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
 PREFILL_TOKENS = 32_768
@@ -94,6 +98,7 @@ def decode(
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), dtype=torch.long, device=device)
     route = bank.route(members, dtype, one_token=True)
+    small = graphs and sum(weight.numel() for weight in model.parameters()) < _SMALL_BASE
     graph: StepGraph | None = None
     room = width + extra
     for step in range(longest):
@@ -105,11 +110,12 @@ def decode(
         running = running & ~stopped & (step + 1 < ends)
         if step + 1 == longest:
             break
-        if (step + 1) % _CHECK_EVERY[on_cpu] == 0:
+        recorded = graph is not None and width + step < graph.end
+        if (step + 1) % _CHECK_EVERY[on_cpu] == 0 or (graph and not recorded):
             count = int(running.sum())
             if count == 0:
                 break
-            if count <= _COMPACT_AT * len(running):
+            if count <= _COMPACT_AT * len(running) and not (small and recorded):
                 left = running.nonzero().squeeze(1)
                 tokens, alive, running = tokens[left], alive[left], running[left]
                 ends, positions = ends[left], positions[left]

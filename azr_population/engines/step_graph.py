@@ -4,7 +4,7 @@ it; on a GPU that takes twice as long as their work does."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -57,16 +57,34 @@ class StepGraph:
         return self._logits
 
     def _record(self) -> None:
-        # What is made on a first call (copies of factors, workspaces) is no part of a step.
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        self._graph = torch.cuda.CUDAGraph()
+        device = self._mask.device
+        stream = _stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(stream):
+            # What is made on a first call (copies of factors, workspaces) is no part of a step.
             self._run()
+            before = _latest.get(device)
             # Not `torch.cuda.graph`, which gives all cached memory back first.
-            self._graph.capture_begin(capture_error_mode="thread_local")
+            graph.capture_begin(
+                *([before.pool()] if before else []), capture_error_mode="thread_local"
+            )
             try:
                 self._logits = self._run()
             finally:
-                self._graph.capture_end()
-        torch.cuda.current_stream().wait_stream(stream)
+                graph.capture_end()
+        torch.cuda.current_stream(device).wait_stream(stream)
+        self._graph = _latest[device] = graph
+
+
+_latest: dict[torch.device, torch.cuda.CUDAGraph] = {}
+"""The graph that was recorded last, by device. The next one takes over its memory, which a graph
+that is gone keeps from everyone else until the device runs out of memory. So only one may run at a
+time."""
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream on which steps are recorded: for each stream torch keeps a workspace for matrix
+    products (32 MiB on an H100), and memory that no other stream gets."""
+    return torch.cuda.Stream(device)

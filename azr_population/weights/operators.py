@@ -13,14 +13,14 @@ that an operator sets to zero is zero in B only, so it can be learned again; a s
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.lowrank import decompose
+from azr_population.weights.lowrank import decompose_all
 from azr_population.weights.operator import operator
 
 NEGLIGIBLE = 1e-6
@@ -42,8 +42,8 @@ def svd_structured(
     growths = _normal((len(pairs), r), generator)
     turns = [_normal((len(pairs), r, r), generator) for _ in range(2)]
     factors = []
-    for pair, growth, *turned in zip(pairs, growths, *turns, strict=True):
-        parent = decompose(pair.B, pair.A)
+    spectra = decompose_all((pair.B, pair.A) for pair in pairs)
+    for parent, pair, growth, *turned in zip(spectra, pairs, growths, *turns, strict=True):
         active = NEGLIGIBLE * parent.S[0] < parent.S
         K, L = (eps * _skew(turn) * active * active[:, None] for turn in turned)
         left = (parent.U + parent.U @ K) * parent.S * torch.exp(eps * growth)
@@ -89,8 +89,8 @@ def component_masking(
     scores = torch.rand(len(pairs), r, generator=generator, device=generator.device)
     keep = torch.ones_like(scores).scatter_(1, scores.argsort(dim=1)[:, : math.ceil(rho * r)], 0.0)
     factors = []
-    for pair, mask in zip(pairs, keep.cpu(), strict=True):
-        parent = decompose(pair.B, pair.A)
+    spectra = decompose_all((pair.B, pair.A) for pair in pairs)
+    for parent, pair, mask in zip(spectra, pairs, keep.cpu(), strict=True):
         factors.append(parent.child(parent.U * parent.S * mask, parent.V, pair.A.dtype))
     return adapter_like(parents[0], factors)
 
@@ -157,17 +157,18 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
     a given input are equal; but entries of one column are dropped together. This is exact, as a
     product on A's side; the mean of both parents, of rank 2r, is truncated to the best rank r.
     """
-    children = []
-    for pairs in _layers(parents):
-        inputs = []
-        for pair in pairs:
-            draws = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
-            columns = (draws >= p).to(pair.A.device, torch.float64) / (1 - p)
-            inputs.append(pair.A * columns)
-        outputs = torch.cat([0.5 * pair.B.double() for pair in pairs], dim=1)
-        spectrum = decompose(outputs, torch.cat(inputs))
-        children.append(spectrum.best(parents[0].spec.rank, pairs[0].A.dtype))
-    return adapter_like(parents[0], children)
+
+    def sums() -> Iterator[tuple[Tensor, Tensor]]:
+        """The mean of both updates by layer, as B and A of rank 2r."""
+        for pairs in _layers(parents):
+            inputs = []
+            for pair in pairs:
+                draws = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
+                columns = (draws >= p).to(pair.A.device, torch.float64, non_blocking=True) / (1 - p)
+                inputs.append(pair.A * columns)
+            yield torch.cat([0.5 * pair.B.double() for pair in pairs], dim=1), torch.cat(inputs)
+
+    return _best(parents[0], sums())
 
 
 @operator("layer_wise", code="X2", parents=2)
@@ -201,15 +202,12 @@ def svd_subspace(
     if k != int(k) or not 1 <= k <= r - 1:
         raise UserError(f"svd_subspace: k={k:g} must be a whole number in 1..{r - 1} (rank {r})")
     k = int(k)
-    factors = []
-    for pairs in _layers(parents):
+    factors, layers = [], _layers(parents)
+    spectra = decompose_all((pair.B, pair.A) for pairs in layers for pair in pairs)
+    for better, worse in zip(spectra, spectra, strict=True):
         parts = [
-            parent.child((parent.U * parent.S)[:, taken], parent.V[taken], pairs[0].A.dtype)
-            for parent, taken in zip(
-                (decompose(pair.B, pair.A) for pair in pairs),
-                (slice(k), slice(k, None)),
-                strict=True,
-            )
+            parent.child((parent.U * parent.S)[:, taken], parent.V[taken], layers[0][0].A.dtype)
+            for parent, taken in ((better, slice(k)), (worse, slice(k, None)))
         ]
         A, B = torch.cat([part.A for part in parts]), torch.cat([part.B for part in parts], dim=1)
         factors.append(Factors(A, B))
@@ -235,12 +233,21 @@ def extrapolative(
         raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")
     share = float(torch.rand((), generator=generator, device=generator.device))
     eta = eta_min + (eta_max - eta_min) * share
-    factors = []
-    for better, weaker in _layers(parents):
-        outputs = torch.cat([eta * better.B.double(), (1 - eta) * weaker.B.double()], dim=1)
-        spectrum = decompose(outputs, torch.cat([better.A, weaker.A]))
-        factors.append(spectrum.best(parents[0].spec.rank, better.A.dtype))
-    return adapter_like(parents[0], factors)
+    sums = (
+        (
+            torch.cat([eta * better.B.double(), (1 - eta) * weaker.B.double()], dim=1),
+            torch.cat([better.A, weaker.A]),
+        )
+        for better, weaker in _layers(parents)
+    )
+    return _best(parents[0], sums)
+
+
+def _best(parent: Adapter, layers: Iterable[tuple[Tensor, Tensor]]) -> Adapter:
+    """The best approximation of each layer's B [out, k] @ A [k, in] of the parent's rank."""
+    dtype = next(iter(parent.factors.values())).A.dtype
+    spectra = decompose_all(layers)
+    return adapter_like(parent, [layer.best(parent.spec.rank, dtype) for layer in spectra])
 
 
 def _layers(parents: Sequence[Adapter]) -> list[list[Factors]]:

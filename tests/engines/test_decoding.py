@@ -152,6 +152,33 @@ def test_steps_of_one_shape_write_what_growing_ones_do(engine, monkeypatch, n):
             assert row.logprobs == pytest.approx(alike.logprobs, abs=1e-5)
 
 
+def test_ended_rows_of_a_small_base_stay_until_a_graph_is_recorded_anyway(engine, monkeypatch):
+    monkeypatch.setattr("azr_population.engines.torch_rollout.shares_prompts", lambda *_: False)
+    engine.engine.rollout.stop_ids = frozenset()
+    monkeypatch.setattr(engine.engine.rollout, "_step_graphs", True)
+    rows = []
+    make = decoding.StepGraph
+
+    def followed(forward, cache, mask, *arguments):
+        rows.append(len(mask))
+        return make(forward, cache, mask, *arguments)
+
+    monkeypatch.setattr(decoding, "StepGraph", followed)
+
+    def recorded(columns):
+        """Rows of each graph that is recorded for rows of 2, 5, 9, 30 and 40 tokens."""
+        rows.clear()
+        monkeypatch.setattr("azr_population.engines.step_graph.COLUMNS", columns)
+        engine.generate(PROMPTS, SLOTS, Sampling((2, 5, 9, 30, 40)), 7)
+        return list(rows)
+
+    assert recorded(256) == [5]
+    assert recorded(16) == [5, 3, 2, 1]
+    monkeypatch.setattr(decoding, "_SMALL_BASE", 0)
+    # Four of five rows are too many to move the cache.
+    assert recorded(256) == [5, 3, 2, 1]
+
+
 @pytest.mark.parametrize("graphs", [False, True])
 def test_no_cache_or_graph_outlives_its_batch(engine, monkeypatch, graphs):
     """A 7B base's cache has 8 GB for 256 rows: Python must free it at once, without its collector,

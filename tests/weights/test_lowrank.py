@@ -5,7 +5,13 @@ import torch
 from random_adapters import SHAPES, dense, random_adapter, relative_error, same
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.lowrank import convert, inner_products, mean_cosine
+from azr_population.weights.lowrank import (
+    convert,
+    decompose,
+    decompose_all,
+    inner_products,
+    mean_cosine,
+)
 
 
 def converted_to(rank, alpha):
@@ -53,3 +59,16 @@ def test_the_cosine_sees_updates_and_not_their_factors():
     assert mean_cosine([adapter, opposite]) == pytest.approx(-1.0, abs=1e-6)
     # A member that has learned nothing has no direction.
     assert mean_cosine([adapter, zero]) is None and mean_cosine([adapter]) is None
+
+
+def test_layers_are_decomposed_together_as_alone(monkeypatch):
+    """In batches of layers, well conditioned or not."""
+    monkeypatch.setattr("azr_population.weights.lowrank.LAYERS_AT_ONCE", 3)
+    adapters = [random_adapter(1), random_adapter(2, gauge_condition=1e6)]
+    pairs = [(f.B, f.A) for adapter in adapters for f in adapter.factors.values()]
+    together = list(decompose_all(pairs))
+    assert len(together) == len(pairs) == 8
+    for spectrum, (B, A) in zip(together, pairs, strict=True):
+        assert all(map(torch.equal, spectrum, decompose(B, A)))
+        dW = (spectrum.B @ spectrum.U * spectrum.S) @ (spectrum.V @ spectrum.A)
+        assert relative_error(dW, B.double() @ A.double()) <= 1e-9
