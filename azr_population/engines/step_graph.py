@@ -65,10 +65,9 @@ class StepGraph:
             # What is made on a first call (copies of factors, workspaces) is no part of a step.
             self._run()
             before = _latest.get(device)
+            pool = before.pool() if before else torch.cuda.graph_pool_handle()
             # Not `torch.cuda.graph`, which gives all cached memory back first.
-            graph.capture_begin(
-                *([before.pool()] if before else []), capture_error_mode="thread_local"
-            )
+            graph.capture_begin(pool, capture_error_mode="thread_local")
             try:
                 self._logits = self._run()
             finally:
