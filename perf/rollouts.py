@@ -36,8 +36,7 @@ from drawn import LLAMAS, llama, seeds
 from transformers import LlamaForCausalLM
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.assembly import EngineSettings
-from azr_population.engines.engine import Sampling
+from azr_population.engines.engine import EngineSettings, Sampling
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.versions import installed

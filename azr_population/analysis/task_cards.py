@@ -11,10 +11,9 @@ from markupsafe import Markup
 
 from azr_population.analysis.html import highlighted, render, truncated
 from azr_population.analysis.statistics import tenth
-from azr_population.console.show import figures_of
 from azr_population.domains.domain import Domain
 from azr_population.domains.prompt_segments import asked, marks_of, split_segments
-from azr_population.runs.meanings import meaning, verdict_words
+from azr_population.runs.meanings import figures_of, meaning, verdict_words
 from azr_population.runs.records import Record, finite_or_none, show
 
 HARDEST = 3

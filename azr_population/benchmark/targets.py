@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_folder import context_of
 from azr_population.engines.base_model import fingerprint, load_base, stop_ids
-from azr_population.engines.engine import Rollout
+from azr_population.engines.engine import EngineSettings, Rollout
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory

@@ -1,5 +1,6 @@
 """Progress as tables that are redrawn in a terminal."""
 
+import os
 import time
 from collections.abc import Mapping
 
@@ -12,7 +13,8 @@ from rich.text import Text
 
 from azr_population.console.heartbeat import IN_A_TERMINAL
 from azr_population.console.view import (
-    ROLE_COLUMNS,
+    LinesView,
+    StandardOutput,
     View,
     birth_line,
     end_lines,
@@ -121,7 +123,7 @@ class LiveView(View):
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("role", no_wrap=True)
         columns = [
-            column for column in ROLE_COLUMNS if any(column[1] in of for of in roles.values())
+            column for column in self.columns if any(column[1] in of for of in roles.values())
         ]
         for heading, _, _ in columns:
             table.add_column(heading, justify="right", no_wrap=True)
@@ -158,3 +160,12 @@ def _beside(words: Text, bar: ProgressBar) -> Table:
     row.add_column(ratio=1)
     row.add_row(words, bar)
     return row
+
+
+def console_view(name: str = "auto", console: Console | None = None) -> View:
+    """The view `live`, `lines` or `auto`: the live one in a terminal that can redraw, otherwise
+    (and with TERM=dumb) lines."""
+    console = console or StandardOutput()
+    redraws = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
+    live = name == "live" or (name == "auto" and redraws)
+    return LiveView(console) if live else LinesView(console)

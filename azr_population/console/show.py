@@ -15,8 +15,8 @@ from azr_population.console.view import plain_output
 from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable
-from azr_population.runs.meanings import meaning, verdict_words
-from azr_population.runs.records import by_number, show
+from azr_population.runs.meanings import figures_of, meaning, verdict_words
+from azr_population.runs.records import by_number
 from azr_population.runs.run_data import RunData
 
 STYLES = {
@@ -25,14 +25,6 @@ STYLES = {
     "refused": "bold red",
     "failed": "bold yellow",
 }
-_FIGURES = (
-    ("solve_rate", "solved by {} of the attempts", "{:.0%}"),
-    ("reward", "reward {}", "{:+.2f}"),
-    ("advantage", "advantage {}", "{:+.2f}"),
-    ("tokens", "{} tokens", "{:.0f}"),
-    ("log_prob", "log-probability {} a token", "{:.2f}"),
-)
-"""Key, words, format."""
 LONGEST = 50_000
 """Characters that are shown of a text; 8,000 tokens have fewer, and to colour megabytes takes
 minutes."""
@@ -143,15 +135,6 @@ def _facts(row: Mapping[str, Any]) -> str:
         what += f" {by} {opponent}"
     when = f"step {row['step']}: " if "step" in row else ""
     return f"{when}{member}{born} {what}; {figures_of(row)}"
-
-
-def figures_of(row: Mapping[str, Any]) -> str:
-    """`reward +0.50, 12 tokens, log-probability -0.10 a token`, as far as recorded."""
-    return ", ".join(
-        words.format(show(row[key], form))
-        for key, words, form in _FIGURES
-        if row.get(key) is not None
-    )
 
 
 def _body(text: str, marks: Sequence[str]) -> list[Text]:

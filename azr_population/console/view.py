@@ -1,7 +1,6 @@
 """Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
 
 import io
-import os
 import sys
 import time
 from collections import deque
@@ -12,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from azr_population.console.heartbeat import ELSEWHERE, heartbeat
-from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.method.callbacks import current_phase
+from azr_population.method.population import Population
 from azr_population.printable import duration
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
@@ -26,20 +25,15 @@ from azr_population.runs.records import (
 
 WINDOW = 10
 """Steps whose mean duration estimates the time left."""
-_OF_DOMAINS = {
-    measure.name: (measure.short, measure.name, measure.form)
-    for name in reversed(DOMAINS)
-    for measure in find_domain(name).measures
-    if measure.short
-}
-ROLE_COLUMNS = [
+Column = tuple[str, str, str]
+"""A heading, its key in a role's metrics, its format."""
+ROLE_COLUMNS: tuple[Column, ...] = (
     ("valid", "valid_frac", "{:.0%}"),
     ("unique", "unique_frac", "{:.0%}"),
     ("solved", "solve_rate", "{:.0%}"),
     ("reward", "reward", "{:+.2f}"),
-    *_OF_DOMAINS.values(),
-]
-"""(heading, key in a role's metrics, format) in the order shown."""
+)
+"""The columns of every domain, in the order shown."""
 
 
 class StandardOutput(Console):
@@ -72,18 +66,22 @@ class View:
         """Their metrics, as far as recorded."""
         self.births: dict[str, Record] = {}
         """The last birth of each member that was replaced."""
+        self.columns = ROLE_COLUMNS
+        """What is shown of a role: `ROLE_COLUMNS`, and the measures of the run's domain."""
         self._durations: deque[float] = deque(maxlen=WINDOW)
         self._began = time.monotonic()
         self._beats = ExitStack()
 
     def on_start(self, run: Record) -> None:
         """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played before, 0
-        unless resumed), `dir`, `members` (rows of `Roster.to_json`) and, if resumed, `lineage` (the
-        replacements so far)."""
+        unless resumed), `dir`, `members` (rows of `Roster.to_json`), `measures` (of its domain)
+        and, if resumed, `lineage` (the replacements so far)."""
         self.name = run.get("name", "run")
         self.done, self.steps = run.get("step", 0), run.get("steps", 0)
         self.members = {member["name"]: member for member in run.get("members", ())}
         self.births = {row["child"]: row for row in run.get("lineage", ())}
+        measures = [measure for measure in run.get("measures", ()) if measure.short]
+        self.columns = (*ROLE_COLUMNS, *((m.short, m.name, m.form) for m in measures))
         self._began = time.monotonic()
 
     def on_match(self, match: Record) -> None:
@@ -166,11 +164,11 @@ def birth_line(child: Record) -> str:
     )
 
 
-def role_line(role: str, metrics: Record) -> str:
+def role_line(role: str, metrics: Record, columns: Sequence[Column]) -> str:
     """`teacher valid 79%, unique 97%, reward +0.31, nodes 26.1, lines 4.1`, as far as known."""
     parts = [
         f"{heading} {show(metrics[key], form)}"
-        for heading, key, form in ROLE_COLUMNS
+        for heading, key, form in columns
         if metrics.get(key) is not None
     ]
     return f"{role} {', '.join(parts)}" if parts else role
@@ -247,7 +245,10 @@ class LinesView(View):
         parts = [
             f"step {self.done}/{self.steps}",
             f"{show(step.get('time/step'), '{:.1f}')} s, {self.left} left",
-            *(role_line(role, metrics) for role, metrics in metrics_of_roles(step).items()),
+            *(
+                role_line(role, metrics, self.columns)
+                for role, metrics in metrics_of_roles(step).items()
+            ),
             *([eval_line(step)] if "eval/greedy" in step else []),
         ]
         self.on_note(" | ".join(parts))
@@ -272,7 +273,7 @@ def show_start(
     name: str,
     steps: int,
     step: int,
-    members: Sequence[Record],
+    population: Population,
 ) -> None:
     """The run before its first step, or before the one after `step` that it goes on with."""
     view.on_start(
@@ -281,7 +282,8 @@ def show_start(
             "steps": steps,
             "step": step,
             "dir": str(directory.path),
-            "members": members,
+            "members": population.roster.to_json(),
+            "measures": population.domain.measures,
             "lineage": list(directory.read("lineage")),
         }
     )
@@ -302,14 +304,3 @@ def show_step(
     for note in notes:
         view.on_note(note)
     view.on_step(step)
-
-
-def console_view(name: str = "auto", console: Console | None = None) -> View:
-    """The view `live`, `lines` or `auto`: the live one in a terminal that can redraw, otherwise
-    (and with TERM=dumb) lines."""
-    from azr_population.console.live import LiveView
-
-    console = console or StandardOutput()
-    redraws = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
-    live = name == "live" or (name == "auto" and redraws)
-    return LiveView(console) if live else LinesView(console)

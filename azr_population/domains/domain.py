@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.complexity import Space
 from azr_population.domains.format import Format
 from azr_population.domains.metric import Metric
+from azr_population.domains.space import Space
 from azr_population.domains.task import ParsedProposal, Task, texts_in
 from azr_population.errors import UserError
 from azr_population.referee import Reason, Referee

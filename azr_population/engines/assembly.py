@@ -3,18 +3,20 @@ canary. Every host and command makes its engine here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from azr_population.config.schema import LearnerConfig, LoraConfig
+from azr_population.config.schema import LoraConfig
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
+    ROLLOUTS,
     Engine,
+    EngineSettings,
     Finished,
     Hyperparameters,
     Ids,
@@ -27,85 +29,18 @@ from azr_population.engines.engine import (
 from azr_population.engines.optimizers import moments
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import ROWS, TOKENS, TorchRollout, make_bank
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import NotInstalled, UserError
-from azr_population.registry import Registry, own_code
+from azr_population.registry import own_code
 from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
-ROLLOUTS: Registry[type[Rollout]] = Registry("rollout")
 ROLLOUTS.register("torch", "ours")(TorchRollout)
 ROLLOUTS.register("vllm", "vLLM, multi-LoRA")(VllmRollout)
 
-IMPORTANCE_CAP = 2.0
-"""Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
-TRL's default."""
-
 _CANARY = "def f(numbers, word):\n    return sorted(numbers), word[::-1]\n\n"
 _CANARY_TOKENS = 160
-
-
-@dataclass(frozen=True)
-class EngineSettings:
-    """The settings of an engine; plain data, because they are sent to other processes."""
-
-    base: str
-    """Folder of the base, or its name on the Hub."""
-    names: tuple[str, ...]
-    """The members' names by slot."""
-    lora: LoraSpec
-    device: str = "cpu"
-    dtype: str = "float32"
-    """The base's dtype."""
-    quantization: str | None = None
-    """The base's quantization; see `BaseConfig`."""
-    rollout: str = "torch"
-    """What samples, by its name in `ROLLOUTS`."""
-    generate_rows: int = ROWS
-    generate_tokens: int = TOKENS
-    """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
-    vllm: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `vllm.LLM` as the user gave them."""
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
-    chat: bool = True
-    """Whether prompts may be turns of the base's own chat template; see `stop_ids`."""
-    seed: int = 0
-    """Of the members that worker processes draw."""
-    threads: int = 0
-    """Torch threads of a worker; 0: torch's own choice."""
-
-    @property
-    def slots(self) -> int:
-        """The number of members."""
-        return len(self.names)
-
-    @property
-    def rollout_class(self) -> type[Rollout]:
-        """The class of what samples. Raises UserError when there is none."""
-        kind = ROLLOUTS.find(self.rollout)
-        if not (isinstance(kind, type) and issubclass(kind, Rollout)):
-            raise UserError(
-                f"engine.rollout={self.rollout} is not a class of {Rollout.__module__}.Rollout",
-                key="engine.rollout",
-            )
-        return kind
-
-    @property
-    def tensor_parallel_size(self) -> int:
-        """Ranks that sample the same rows together: vLLM's tensor parallelism."""
-        return int(self.vllm.get("tensor_parallel_size") or 1)
-
-    @property
-    def importance_sampling_cap(self) -> float:
-        """The cap of the importance weights. Empty: 2 if the sampler's log-probabilities differ
-        from the learner's, because it has its own weights or the base is not float32; otherwise 0,
-        off."""
-        cap = self.learner.importance_sampling_cap
-        if cap is not None:
-            return cap
-        own_weights = self.rollout_class.own_weights
-        return IMPORTANCE_CAP if own_weights or self.dtype != "float32" else 0.0
 
 
 def lora_of(config: LoraConfig) -> LoraSpec:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from azr_population.engines.architecture import Architecture
 from azr_population.engines.decoding import PREFILL_TOKENS
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.optimizers import moments
 from azr_population.engines.token_log_probs import MAX_LOGITS
-
-if TYPE_CHECKING:
-    from azr_population.engines.assembly import EngineSettings
 
 GIB = 0.9887 * 2**30  # usable of each GiB of a card: of an H100's 80 torch sees 84.9 GB
 MARGIN = 1.5e9  # must stay free on a GPU: the error of these estimates

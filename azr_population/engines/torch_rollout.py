@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import (
     NO_ADAPTER,
+    ROWS,
+    TOKENS,
+    EngineSettings,
     Finished,
     PromptBatch,
     Rollout,
@@ -27,12 +30,6 @@ from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
-
-if TYPE_CHECKING:
-    from azr_population.engines.assembly import EngineSettings
-
-ROWS, TOKENS = 512, 393_216
-"""Most rows of a batch, and most tokens of its KV cache (docs/azr_inside.md, Memory)."""
 
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +23,7 @@ from azr_population.engines.base_folder import rope_overrides
 from azr_population.engines.engine import (
     NO_ADAPTER,
     Completion,
+    EngineSettings,
     Finished,
     Ids,
     PromptBatch,
@@ -33,9 +34,6 @@ from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
-
-if TYPE_CHECKING:
-    from azr_population.engines.assembly import EngineSettings
 
 _SHARED_MEMORY = Path("/dev/shm")
 _NUMBERS = count()

@@ -21,7 +21,7 @@ from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import propose_and_judge
 from azr_population.runs import RunDirectory
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 Matrix = NDArray[np.float64]
 _DRAWS = 400

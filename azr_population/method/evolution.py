@@ -14,7 +14,7 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.method import replacement
 from azr_population.method.members import Member, Roster
 from azr_population.method.replacement import Replacement
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 from azr_population.weights.breeding import Breeding, breed, get_operator
 
 MakeChild = Callable[[Replacement, EvolutionConfig, int], Breeding]

@@ -27,7 +27,7 @@ from azr_population.domains.task import Task
 from azr_population.method.members import Member
 from azr_population.method.phases import StepContext, gold_probabilities, solve_and_grade
 from azr_population.runs.records import mean
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 PASS_AT = 8
 """The k of pass@k; fewer if there are fewer samples."""

@@ -22,7 +22,7 @@ from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_proposals
 from azr_population.runs.records import mean
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
@@ -189,7 +189,8 @@ class Population:
             births: what `evolve` returned.
             replayed: attempts outside the matches.
         """
-        metrics = record.step_record(self, proposals, replayed, updates, generated, matches)
+        whose = self.step, self.roster, self.domain
+        metrics = record.step_record(*whose, proposals, replayed, updates, generated, matches)
         metrics["evolution/replaced"] = float(len(births))
         for proposal in proposals:
             if proposal.task is not None:

@@ -19,17 +19,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from azr_population.domains.domain import Domain
 from azr_population.engines.engine import Completion, Generated, GeneratedCounts
-from azr_population.method.members import Member, Role
+from azr_population.method.members import Member, Role, Roster
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean
-
-if TYPE_CHECKING:
-    from azr_population.method.population import Population
 
 
 @dataclass
@@ -61,7 +58,9 @@ Metrics = dict[str, float | None]
 
 
 def step_record(
-    population: Population,
+    step: int,
+    roster: Roster,
+    domain: Domain,
     proposals: Sequence[Proposal],
     replayed: Sequence[Attempt],
     updates: Mapping[int, Mapping[str, float]],
@@ -70,7 +69,6 @@ def step_record(
 ) -> dict[str, Any]:
     """The step's line of `metrics.jsonl` (see the module's docstring) from the arguments of
     `Population.record`. The host adds `time/...`, callbacks the rest."""
-    roster, domain = population.roster, population.domain
     wins = win_rates(matches)
     members: dict[str, Metrics] = {}
     for member in roster:
@@ -83,7 +81,7 @@ def step_record(
         if member.role is not Role.AGENT:
             metrics["win_rate"] = wins.get(member.name)
         members[member.name] = metrics
-    line: dict[str, Any] = {"step": population.step}
+    line: dict[str, Any] = {"step": step}
     for role, of_role in roster.sub_populations.items():
         line |= flatten(str(role), _role_metrics([members[member.name] for member in of_role]))
     for name, metrics in members.items():

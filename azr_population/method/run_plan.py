@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from azr_population.config.schema import Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
-from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.memory import GpuLayout
 from azr_population.method.members import Roster
 

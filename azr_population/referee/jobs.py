@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from .limits import RefereeSettings
 from .sandbox import literal, wire
-from .sandbox.wire import SandboxWork
+from .sandbox.wire import Report, SandboxWork
 from .verdicts import Reason
-from .zygote_handle import Report
 
 _LOSSES = 10  # of a worker, until a work counts as lost
 _KILLS = 30  # of a child, until a work counts as lost

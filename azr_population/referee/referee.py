@@ -17,9 +17,9 @@ from azr_population.errors import UserError
 from . import procedures
 from .jobs import CallOutcome, Procedure, WorkSchedule
 from .limits import RefereeSettings
-from .sandbox.wire import SandboxWork
+from .sandbox.wire import Report, SandboxWork
 from .verdicts import Execution, Grade, Judgement, Program, Question
-from .zygote_handle import Report, SandboxLayer, Worker, now
+from .zygote_handle import SandboxLayer, Worker, now
 
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _JOBS_AHEAD = 4  # per worker

@@ -50,14 +50,6 @@ class SandboxLayer(NamedTuple):
     detail: str
 
 
-class Report(NamedTuple):
-    """How a child ended, with its frames: see `wire.REPORT`."""
-
-    end: int
-    code: int
-    frames: bytes
-
-
 class Worker:
     """One zygote process and the job that it has.
 
@@ -127,7 +119,7 @@ class Worker:
         with suppress(OSError):
             self._socket.sendall(message)
 
-    def receive(self) -> Report | None:
+    def receive(self) -> wire.Report | None:
         """The report on its job, or None if the zygote is gone."""
         with suppress(OSError):
             header = self._replies.read(wire.REPORT.size)
@@ -135,7 +127,7 @@ class Worker:
                 end, code, length = wire.REPORT.unpack(header)
                 frames = self._replies.read(length)
                 if len(frames) == length:
-                    return Report(end, code, frames)
+                    return wire.Report(end, code, frames)
         return None
 
     def disconnect(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,28 +20,32 @@ from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.records import Record, finite_or_none, role_of
 
-if TYPE_CHECKING:
-    from azr_population.runs.run_data import RunData
-
 TASKS_PER_STEP = 12
 """Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 32 a
 step, always has more valid ones."""
 
 
-def derived(run: RunData) -> dict[int, dict[str, float]]:
-    """{step: {key: value}} of a whole run. A cross-play whose file is damaged is left out, with a
-    warning."""
+def derived(
+    path: Path, steps: list[int], roles: Iterable[str], tasks: pd.DataFrame | None
+) -> dict[int, dict[str, float]]:
+    """{step: {key: value}} of the run in the folder `path`. A cross-play whose file is damaged is
+    left out, with a warning.
+
+    Args:
+        steps: the recorded ones, ascending.
+        roles: of its members.
+        tasks: its `placed_tasks`; None without a problem space.
+    """
     values: dict[int, dict[str, float]] = {}
-    if run.domain.space:
-        tasks, steps = run.placed_tasks, [line["step"] for line in run.lines]
+    if tasks is not None:
         curves = coverage(tasks, steps)
-        for role in {*run.roles.values(), *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
+        for role in {*roles, *map(role_of, tasks["teacher"])} & {*PROPOSERS}:
             for name, line in curves.items():
                 for step, value in line.items():
                     values.setdefault(step, {})[f"{role}/{name}"] = float(value)
     # Change per 100 steps against the earliest of the other side, where the run was played against
     # itself.
-    path = run.path / "crossplay.json"
+    path = path / "crossplay.json"
     try:
         slopes = dict(read_json(path)["slopes"]) if path.is_file() else {}
     except (UserError, KeyError, TypeError, ValueError):
@@ -49,7 +53,7 @@ def derived(run: RunData) -> dict[int, dict[str, float]]:
         slopes = {}
     for role in ("student", "teacher"):
         if (value := finite_or_none(slopes.get(role))) is not None:
-            values.setdefault(run.last, {})[f"{role}/cross_play_slope"] = value
+            values.setdefault(steps[-1] if steps else 0, {})[f"{role}/cross_play_slope"] = value
     return values
 
 

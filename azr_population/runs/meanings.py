@@ -1,4 +1,9 @@
-"""Explanations of the reasons in records: why a proposal is invalid, why an answer is wrong."""
+"""Words for records: why a proposal is invalid or an answer wrong, a completion's figures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from azr_population.runs.records import show
 
 MEANINGS = {
     "ok": "it runs and passes the rules",
@@ -33,6 +38,14 @@ MEANINGS = {
     "malformed": "the question itself could not be read",
 }
 """Reasons of the referee, of the validity rules and of the hosts."""
+_FIGURES = (
+    ("solve_rate", "solved by {} of the attempts", "{:.0%}"),
+    ("reward", "reward {}", "{:+.2f}"),
+    ("advantage", "advantage {}", "{:+.2f}"),
+    ("tokens", "{} tokens", "{:.0f}"),
+    ("log_prob", "log-probability {} a token", "{:.2f}"),
+)
+"""Key, words, format."""
 
 
 def meaning(reason: str, finished: object = True) -> str:
@@ -45,3 +58,12 @@ def meaning(reason: str, finished: object = True) -> str:
 def verdict_words(verdict: str, reason: str) -> str:
     """`refused, too few inputs`; the verdict alone if the reason adds nothing (`valid`, `ok`)."""
     return verdict if reason in (verdict, "ok") else f"{verdict}, {reason.replace('_', ' ')}"
+
+
+def figures_of(row: Mapping[str, Any]) -> str:
+    """`reward +0.50, 12 tokens, log-probability -0.10 a token`, as far as recorded."""
+    return ", ".join(
+        words.format(show(row[key], form))
+        for key, words, form in _FIGURES
+        if row.get(key) is not None
+    )

@@ -155,7 +155,10 @@ class RunData:
         """{step: {key: value}} of a whole run; empty for committed results, whose lines have it."""
         from azr_population.runs.derived import derived
 
-        return {} if self.is_log or self.directory.results_only else derived(self)
+        if self.is_log or self.directory.results_only:
+            return {}
+        tasks = self.placed_tasks if self.domain.space else None
+        return derived(self.path, [row["step"] for row in self.lines], self.roles.values(), tasks)
 
     @cached_property
     def complete_lines(self) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ import pytest
 from azr_population.analysis.figures import problem_space
 from azr_population.analysis.task_cards import HARDEST, examples
 from azr_population.domains.code.complexity import DESCRIPTORS, KINDS, SPACE
-from azr_population.runs.derived import TASKS_PER_STEP, derived
+from azr_population.runs.derived import TASKS_PER_STEP
+from azr_population.runs.run_data import RunData
 
 ADD = "def f(n):\n    return n + 1"
 ADD_MORE = "def f(n):\n    return n - 7"
@@ -29,7 +30,8 @@ def tasks_fixture(task):
 
 def series(run, name, role="teacher"):
     values = (
-        (step, metrics.get(f"{role}/{name}")) for step, metrics in sorted(derived(run).items())
+        (step, metrics.get(f"{role}/{name}"))
+        for step, metrics in sorted(RunData(run.path).derived.items())
     )
     return [(step, value) for step, value in values if value is not None]
 
@@ -70,7 +72,7 @@ def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
 def test_zero_valid_tasks(write):
     run = write(tasks=[], metrics=[{"step": 1, "teacher_0/mu": 1.0}, {"step": 2}])
     assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
-    assert problem_space(run, 2)["missing"] and derived(write(name="nothing")) == {}
+    assert problem_space(run, 2)["missing"] and write(name="nothing").derived == {}
 
 
 def possible_problems(seed, n):
@@ -183,5 +185,5 @@ def test_slopes_of_a_cross_play_are_read_or_the_file_is_named(write, caplog):
     for damaged in ("[]", "{}", '{"slopes": 3}', "{"):
         file.write_text(damaged)
         caplog.clear()
-        assert derived(run).get(2, {}).keys().isdisjoint(["student/cross_play_slope"])
+        assert RunData(run.path).derived.get(2, {}).keys().isdisjoint(["student/cross_play_slope"])
         assert f"{file} is damaged" in caplog.text

@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from azr_population.analysis.html import format_number
-from azr_population.console.live import LiveView
-from azr_population.console.view import LinesView, View, console_view, match_line, origin
+from azr_population.console.live import LiveView, console_view
+from azr_population.console.view import LinesView, View, match_line, origin
 from azr_population.printable import duration
 from azr_population.runs.records import finite_or_none, show
 

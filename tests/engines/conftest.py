@@ -8,7 +8,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings, assemble, check_settings
+from azr_population.engines.assembly import assemble, check_settings
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.text import TextEngine
 from azr_population.weights.adapter import LoraSpec
 

@@ -7,11 +7,11 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import (
     NO_ADAPTER,
     Completion,
+    EngineSettings,
     Hyperparameters,
     Sampling,
     TrainingSample,

@@ -14,7 +14,7 @@ from azr_population.method.completion_log import CompletionLog, choose
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 PROGRAM = ParsedProposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
 TASK = Task(**vars(PROGRAM), outputs=("2",))

@@ -7,7 +7,7 @@ import pytest
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method.evolution import Evolution
 from azr_population.method.members import Rating, Roster
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 from azr_population.weights.breeding import Breeding
 
 

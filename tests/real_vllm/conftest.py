@@ -10,9 +10,9 @@ from random_adapters import loud
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.engines.vllm_rollout import VllmRollout

@@ -6,7 +6,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 

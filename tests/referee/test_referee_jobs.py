@@ -5,8 +5,7 @@ import pytest
 from azr_population.referee import Reason, RefereeSettings
 from azr_population.referee.jobs import CallOutcome, Job, PendingWork, WorkSchedule
 from azr_population.referee.sandbox import wire
-from azr_population.referee.sandbox.wire import Call, SandboxWork
-from azr_population.referee.zygote_handle import Report
+from azr_population.referee.sandbox.wire import Call, Report, SandboxWork
 
 OK, ERROR = CallOutcome(Reason.OK, "1"), CallOutcome(Reason.ERROR, "E")
 HERE, THERE = "a worker", "another worker"

@@ -13,7 +13,7 @@ from azr_population.runs.checkpoint import (
     save_checkpoint,
     steps,
 )
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 FILES = ("state.pt", "state.json")
 

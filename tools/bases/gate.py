@@ -25,9 +25,10 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import read_proposal
-from azr_population.engines.assembly import EngineSettings, text_engine
+from azr_population.engines.assembly import text_engine
 from azr_population.engines.engine import (
     Completion,
+    EngineSettings,
     Hyperparameters,
     Sampling,
     TrainingSample,

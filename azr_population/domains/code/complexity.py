@@ -4,16 +4,15 @@ import ast
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
 from azr_population.domains.code.source import arguments, read_program
 from azr_population.domains.metric import Metric
+from azr_population.domains.space import Descriptor, Space
 from azr_population.domains.task import texts_in
 
 MEASURES = tuple(
@@ -79,16 +78,6 @@ KINDS = ("number", "text", "collection")
 GROUPS = ("arithmetic", "logic", "iteration", "access", "calls")
 
 
-class Descriptor(NamedTuple):
-    """An axis: its name, its bounds (values outside are clipped) and its weight, which is the
-    distance between the two bounds."""
-
-    name: str
-    low: float
-    high: float
-    weight: float
-
-
 DESCRIPTORS = (
     Descriptor("size", 3.0, 7.0, 1.0),
     Descriptor("depth", 4.0, 12.0, 0.6),
@@ -106,7 +95,6 @@ is not a descriptor: types are proposed in equal numbers, so it would only split
 
 By their weights, mixes of operations and kinds of data divide the archive first, then size and
 branching."""
-_LOW, _HIGH, _WEIGHT = (np.array([descriptor[i] for descriptor in DESCRIPTORS]) for i in (1, 2, 3))
 
 OPERATIONS: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.BinOp, ast.UnaryOp, ast.AugAssign), "arithmetic"),
@@ -201,53 +189,15 @@ def _shares(texts: Sequence[Sequence[str]]) -> tuple[float, ...]:
     return tuple(kinds.count(kind) / len(kinds) if kinds else 0.0 for kind in KINDS)
 
 
-@dataclass(frozen=True)
-class Space:
-    """The space of problems, in whose cells coverage is counted (paper, Fig 9).
-
-    A CVT archive: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to
-    scale up MAP-Elites" (2018). Bounds, weights and cells are fixed, so that a cell means the same
-    in every run. The cells belong to the centroids in a file: k-means of 50,000 possible problems,
-    whose descriptors cover what is possible and not what some model writes.
-    """
-
-    panels: tuple[str, ...]
-    """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
-    descriptors = DESCRIPTORS
-    centroids = Path(__file__).with_name("centroids.npy")
-    axes = ("size", "branching")
-    """The horizontal and the vertical descriptor of a panel."""
-    labels = ("AST nodes", "branching")
-    ends = ("8", "128")
-    """The ends of the horizontal axis."""
-    point = staticmethod(descriptor_values)
-    words = staticmethod(describe_cell)
-
-    def scale(self, points: np.ndarray) -> np.ndarray:
-        """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
-        scaled: np.ndarray = (np.clip(points, _LOW, _HIGH) - _LOW) / (_HIGH - _LOW) * _WEIGHT
-        return scaled
-
-    def unscale(self, points: np.ndarray) -> np.ndarray:
-        """The inverse of `scale` for points within the bounds."""
-        values: np.ndarray = points / _WEIGHT * (_HIGH - _LOW) + _LOW
-        return values
-
-    @cached_property
-    def archive(self) -> np.ndarray:
-        """The centroids in the archive's coordinates, float64[cells, d]."""
-        return np.asarray(np.load(self.centroids), dtype=np.float64)
-
-    def place(self, points: np.ndarray) -> np.ndarray:
-        """The nearest centroid of each point [n, d], int64[n]."""
-        from scipy.spatial import KDTree  # late: the terminal's lines need none of this
-
-        if not len(points):
-            return np.zeros(0, dtype=np.int64)
-        _, nearest = KDTree(self.archive).query(self.scale(points).astype(np.float64))
-        return np.asarray(nearest, dtype=np.int64)
-
-
-SPACE = Space(panels=tuple(f"gives {kind}" for kind in KINDS))
+SPACE = Space(
+    DESCRIPTORS,
+    Path(__file__).with_name("centroids.npy"),
+    point=descriptor_values,
+    words=describe_cell,
+    panels=tuple(f"gives {kind}" for kind in KINDS),
+    axes=("size", "branching"),
+    labels=("AST nodes", "branching"),
+    ends=("8", "128"),
+)
 """The archive's first two principal components only separate the kinds of output, so each of these
 has its panel."""

@@ -9,7 +9,7 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 
-from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 

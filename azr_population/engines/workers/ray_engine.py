@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import ray
 from torch import Tensor
 
-from azr_population.engines.assembly import EngineSettings
 from azr_population.engines.engine import (
     Engine,
+    EngineSettings,
     Finished,
     Hyperparameters,
     Ids,

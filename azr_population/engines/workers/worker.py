@@ -11,10 +11,10 @@ import torch
 import torch.distributed
 from verl.single_controller.base import Worker
 
-from azr_population.engines.assembly import EngineSettings, LocalEngine, make_engine
-from azr_population.engines.engine import Finished, PromptBatch, Sampling
+from azr_population.engines.assembly import LocalEngine, make_engine
+from azr_population.engines.engine import EngineSettings, Finished, PromptBatch, Sampling
 from azr_population.registry import trust
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 
 class EngineWorker(Worker):

@@ -17,7 +17,8 @@ from azr_population.config.schema import (
     PopulationConfig,
     TaskConfig,
 )
-from azr_population.engines.assembly import ROLLOUTS, EngineSettings, lora_of
+from azr_population.engines.assembly import lora_of
+from azr_population.engines.engine import ROLLOUTS, EngineSettings
 from azr_population.errors import UserError
 from azr_population.method.callbacks import own_callbacks
 from azr_population.method.config_check import check_population

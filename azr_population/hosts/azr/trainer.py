@@ -272,9 +272,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(self.global_steps)
         # AZR plays the steps below its total.
-        members, steps = self.population.roster.to_json(), self.total_training_steps - 1
-        name, step = self.settings.name, self.global_steps
-        show_start(self.view, self.directory, name, steps, step, members)
+        name, steps = self.settings.name, self.total_training_steps - 1
+        show_start(self.view, self.directory, name, steps, self.global_steps, self.population)
 
     def _begin_step(self) -> None:
         """Once per step, whichever of AZR's calls comes first: matches, and its random streams."""

@@ -14,9 +14,10 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.engines.architecture import Architecture
-from azr_population.engines.assembly import EngineSettings, check_engine, check_settings, lora_of
+from azr_population.engines.assembly import check_engine, check_settings, lora_of
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
+from azr_population.engines.engine import EngineSettings
 from azr_population.engines.memory import GpuLayout, phases, size
 from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent

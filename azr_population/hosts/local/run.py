@@ -20,7 +20,8 @@ from azr_population.config.effects import changed_settings
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
 from azr_population.console.heartbeat import stop_requests
-from azr_population.console.view import View, console_view, show_start, show_step
+from azr_population.console.live import console_view
+from azr_population.console.view import View, show_start, show_step
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
@@ -197,8 +198,7 @@ def _play(state: RunState, view: View) -> int:
     play, directory, steps = state.play, state.directory, state.play.config.run.steps
     loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
     population = play.config.population
-    roster = play.population.roster.to_json()
-    show_start(view, directory, population.name, steps, play.step, roster)
+    show_start(view, directory, population.name, steps, play.step, play.population)
     if note := evolution_note(play.config.evolution, population.teachers, population.students):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}

@@ -12,7 +12,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.local.local_plan import with_layout
 from azr_population.method.run_plan import RunPlan
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 
 @contextmanager

@@ -40,6 +40,14 @@ OK, SYNTAX_ERROR, BANNED, NO_FUNCTION, ERROR, MEMORY, NOT_LITERAL, TOO_LARGE, BA
 EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
+class Report(NamedTuple):
+    """How a child ended, with its frames: see `REPORT`."""
+
+    end: int
+    code: int
+    frames: bytes
+
+
 class Call(NamedTuple):
     """One execution: the arguments as source text and the kind of call.
 

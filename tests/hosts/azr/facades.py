@@ -8,7 +8,7 @@ from verl import DataProto
 from azr_population.engines.engine import Hyperparameters, PromptBatch
 from azr_population.hosts.azr.batches import prompt_rows
 from azr_population.hosts.azr.facade import PopulationWorkerGroup
-from azr_population.runs.streams import Streams
+from azr_population.streams import Streams
 
 MEMBERS = 4
 

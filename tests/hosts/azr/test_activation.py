@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from refusals import refuses
 
 from azr_population.config.schema import Config
-from azr_population.engines.assembly import EngineSettings
+from azr_population.engines.engine import EngineSettings
 from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.azr_plan import AzrPlan, resolve

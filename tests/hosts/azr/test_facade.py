@@ -17,13 +17,13 @@ from facades import (  # noqa: E402
 from refusals import refuses  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
-from azr_population.engines.assembly import EngineSettings  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
+from azr_population.engines.engine import EngineSettings  # noqa: E402
 from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.ray_engine import RayEngine  # noqa: E402
 from azr_population.hosts.azr.azr_worker import PopulationWorker  # noqa: E402
-from azr_population.runs.streams import Streams  # noqa: E402
+from azr_population.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
 WIDTH = 12

@@ -9,10 +9,10 @@ needs.verl()
 import facades  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
-from azr_population.engines.assembly import EngineSettings, make_engine  # noqa: E402
-from azr_population.engines.engine import PromptBatch  # noqa: E402
+from azr_population.engines.assembly import make_engine  # noqa: E402
+from azr_population.engines.engine import EngineSettings, PromptBatch  # noqa: E402
 from azr_population.hosts.azr.batches import prompt_rows  # noqa: E402
-from azr_population.runs.streams import Streams  # noqa: E402
+from azr_population.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
 WIDTH, SLOTS = 6, [3, 0, 1, 2, 0, 3, 1, 1]

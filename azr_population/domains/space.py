@@ -1,0 +1,77 @@
+"""A domain's space of problems, in whose cells coverage is counted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Descriptor(NamedTuple):
+    """An axis: its name, its bounds (values outside are clipped) and its weight, which is the
+    distance between the two bounds."""
+
+    name: str
+    low: float
+    high: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space of problems, in whose cells coverage is counted (paper, Fig 9).
+
+    A CVT archive: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to
+    scale up MAP-Elites" (2018). Bounds, weights and cells are fixed, so that a cell means the same
+    in every run. The cells belong to the centroids in a file: k-means of 50,000 possible problems,
+    whose descriptors cover what is possible and not what some model writes.
+    """
+
+    descriptors: Sequence[Descriptor]
+    centroids: Path
+    """The `.npy` file of the cells' centroids, in the archive's coordinates, float[cells, d]."""
+    point: Callable[[Mapping[str, Any]], Sequence[float] | None]
+    """The descriptor values of a record of `tasks.jsonl`; None where it has none."""
+    words: Callable[[Mapping[str, float]], str]
+    """A cell in words, from the descriptor values of its centroid."""
+    panels: tuple[str, ...]
+    """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
+    axes: tuple[str, str]
+    """The horizontal and the vertical descriptor of a panel."""
+    labels: tuple[str, str]
+    """The titles of the axes."""
+    ends: tuple[str, str]
+    """The ends of the horizontal axis."""
+
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """float64 [3, d]: the low bounds, the high bounds and the weights of the descriptors."""
+        return np.array([descriptor[1:] for descriptor in self.descriptors], dtype=np.float64).T
+
+    def scale(self, points: np.ndarray) -> np.ndarray:
+        """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
+        low, high, weight = self._bounds
+        scaled: np.ndarray = (np.clip(points, low, high) - low) / (high - low) * weight
+        return scaled
+
+    def unscale(self, points: np.ndarray) -> np.ndarray:
+        """The inverse of `scale` for points within the bounds."""
+        low, high, weight = self._bounds
+        values: np.ndarray = points / weight * (high - low) + low
+        return values
+
+    @cached_property
+    def archive(self) -> np.ndarray:
+        """The centroids in the archive's coordinates, float64[cells, d]."""
+        return np.asarray(np.load(self.centroids), dtype=np.float64)
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """The nearest centroid of each point [n, d], int64[n]."""
+        from scipy.spatial import KDTree  # late: the terminal's lines need none of this
+
+        if not len(points):
+            return np.zeros(0, dtype=np.int64)
+        _, nearest = KDTree(self.archive).query(self.scale(points).astype(np.float64))
+        return np.asarray(nearest, dtype=np.int64)
