@@ -155,7 +155,7 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
 
 def decode(raw: bytes, name: object, errors: str = "strict") -> str:
-    """As `read_text`, from bytes; `name` is what they are called in the message."""
+    """Text of UTF-8 bytes, with `read_text`'s errors; `name` stands for them in the message."""
     encoding = next((kind for mark, kind in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
         return io.StringIO(raw.decode(encoding, errors), newline=None).read()
@@ -164,8 +164,8 @@ def decode(raw: bytes, name: object, errors: str = "strict") -> str:
 
 
 def inflate(packed: bytes, longest: int) -> bytes:
-    """What zlib packed. Raises ValueError: it is damaged, or has more than `longest` bytes, of
-    which no more are unpacked."""
+    """The bytes that zlib packed. Raises ValueError: they are damaged, or more than `longest`
+    bytes, of which no more are unpacked."""
     inflater = zlib.decompressobj()
     try:
         raw = inflater.decompress(packed, longest)

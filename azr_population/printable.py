@@ -76,8 +76,8 @@ def redact(value: Any) -> Any:
 
 
 def shareable(value: Any) -> Any:
-    """As `redact`, in a form that may be published: absolute paths are cut to their last part, and
-    the names of this user and machine and the user's home are removed."""
+    """A redacted value that may be published: absolute paths are cut to their last part, and the
+    names of this user and machine and the user's home are removed."""
     return _mapped(value, "", _shareable_text)
 
 
@@ -119,7 +119,7 @@ def _last_part(match: re.Match[str]) -> str:
 
 
 def _own_names() -> dict[str, str]:
-    """What this machine and this user are called, and what stands in the place of that."""
+    """Names of this machine and this user, and their replacements."""
     host = socket.gethostname()
     try:
         user = getpass.getuser()

@@ -162,8 +162,8 @@ def _names(typed: Any) -> Iterator[str]:
 
 
 def imported(key: str, path: str) -> Any:
-    """What is at `module.name`; `key` is the config's, for messages. Raises UserError: there is no
-    such thing, or its module does not run."""
+    """The object at `module.name`; `key` is the config's, for messages. Raises UserError: there is
+    no such thing, or its module does not run."""
     module, _, name = path.rpartition(".")
     if not trusted(path):
         raise UserError(

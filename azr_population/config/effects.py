@@ -1,4 +1,4 @@
-"""What each key affects, and the keys in which two configurations differ."""
+"""The effect of each key, and the keys in which two configurations differ."""
 
 import re
 from functools import cache
@@ -55,13 +55,14 @@ def flat(node: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def effect_of(field: FieldInfo, inherited: str) -> str:
-    """What a field changes (`schema.TRAINING` ...); what its section changes if it has none."""
+    """The effect of a field (`schema.TRAINING` ...); without one of its own it has its
+    section's."""
     extra = field.json_schema_extra
     return str(extra["affects"]) if isinstance(extra, dict) else inherited
 
 
 def affects(kind: type[Section], prefix: str = "", inherited: str = "training") -> dict[str, str]:
-    """What each field of a section changes, by dotted key."""
+    """The effect of each field of a section, by dotted key."""
     effects: dict[str, str] = {}
     sections = kind.sections()
     for name, field in kind.model_fields.items():

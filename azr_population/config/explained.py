@@ -28,7 +28,8 @@ affects evaluation, duration or nothing.
 
 
 def explained(config: Config) -> str:
-    """As `to_yaml`, with a comment above every field; `config_from_file` reads it too."""
+    """YAML of the configuration with a comment above every field; `config_from_file` reads it
+    too."""
     return "\n".join(_lines(config, "training")) + "\n"
 
 

@@ -23,7 +23,7 @@ from azr_population.config.schema import (
 )
 
 CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
-"""What Hydra calls before AZR's main function."""
+"""Callback that Hydra calls before AZR's main function."""
 PROVIDER = "azr-population"
 STOCK = {"single": {"teacher_reward": "stock"}}
 """Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
@@ -40,7 +40,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     teacher_lr: float | None = Field(default=None, ge=0)
     """Empty: 0.15 of the students'; at 0.3 their tasks became too hard (ours)."""
     agent_lr: float | None = Field(default=None, ge=0)
-    """Of the single agent. Empty: the students'."""
+    """Learning rate of the single agent. Empty: the students'."""
     buffer_size: int = Field(default=4096, ge=1)
     """Tasks in which copies are looked for."""
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
@@ -62,13 +62,15 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """The kind of GPU, for the dry run: one of `DEVICES` in `engines/step_counts.py`. Empty: this
     machine's, or one with as much memory."""
     callbacks: list[str] = Field(default_factory=list)
-    """As `callbacks` of a local run."""
+    """Callbacks, as in a local run: names or `module.Class`."""
     run_dir: str | None = Field(default=None, json_schema_extra=NONE)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
-    """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
+    """Data type of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are
+    float32."""
     quantization: Quantization | None = None
-    """Of the frozen base, in the learner and in vLLM: as `base.quantization` of a local run."""
+    """Quantization of the frozen base, in the learner and in vLLM; see `base.quantization` of a
+    local run."""
     worker: str = "azr_population.hosts.azr.azr_worker.PopulationWorker"
     """The class of the workers, by its path; for engines of yours."""
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)

@@ -40,8 +40,8 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["nf4"]
 
 TRAINING: dict[str, Any] = {"affects": "training"}
-"""What changes with a field, where its section does not say it: what is trained on. Two runs that
-differ in it are different experiments."""
+"""Marks a field that affects training, which is also the default of a section. Two runs that differ
+in it are different experiments."""
 EVALUATION: dict[str, Any] = {"affects": "evaluation"}
 """How what was learned is measured."""
 DURATION: dict[str, Any] = {"affects": "duration"}
@@ -76,7 +76,7 @@ class MembersConfig(Section):
     students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "learnability"
-    """What a valid task earns: `learnability` (1 - solve rate, 0 where nobody solves it: the
+    """Reward of a valid task: `learnability` (1 - solve rate, 0 where nobody solves it: the
     paper's, as three readers report), `adversarial` (1 - solve rate, also for tasks that nobody
     solves: they become too hard within some hundred steps, docs/design.md), `stock` (AZR's code),
     or a function of yours: `module.function`. An invalid proposal costs 1."""
@@ -116,9 +116,9 @@ class PopulationConfig(MembersConfig):
     samples_per_task: int = Field(default=4, ge=1, le=1000)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     student_advantage: Literal["batch", "rloo", "positive_only"] = "batch"
-    """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
-    as in AZR). The other attempts at its task: `rloo` (Ahmadian et al. 2024), `positive_only`
-    (trains on right answers only)."""
+    """Baseline of a student's attempt. `batch`: all attempts at that type of task (TRR++, as in
+    AZR). The other attempts at its task: `rloo` (Ahmadian et al. 2024), `positive_only` (trains on
+    right answers only)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
     of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
@@ -205,8 +205,8 @@ class EvolutionConfig(Section):
     options: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     hyperparameters: dict[Literal["lr"], HyperparameterConfig] = Field(default_factory=dict)
-    """What evolves with the weights: `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`), or nothing
-    (the default)."""
+    """Settings that evolve with the weights: `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`), or
+    nothing (the default)."""
 
 
 class MatchmakingConfig(Section):
@@ -357,8 +357,8 @@ class LoggerConfig(Section):
     names: list[str] = Field(default_factory=list)
     """Any of tensorboard, wandb, trackio, and classes of yours: `module.Class`."""
     project: str = "azr-population"
-    """Of Weights & Biases and trackio, whose environment variables (WANDB_ENTITY, WANDB_MODE) set
-    the rest."""
+    """The project in Weights & Biases and trackio; their environment variables (WANDB_ENTITY,
+    WANDB_MODE) set the rest."""
 
 
 class RunConfig(Section):

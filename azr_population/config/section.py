@@ -1,5 +1,4 @@
-"""What every section of the configuration does: it takes plain values or says, in one line, which
-it refuses."""
+"""Base of all sections of the configuration: takes plain values, and refuses others in one line."""
 
 import difflib
 from collections.abc import Iterator
@@ -62,7 +61,7 @@ def _secret_key(values: Any, prefix: str) -> str:
 
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
-    """What is said of a key that a configuration does not have."""
+    """The error for a key that a configuration does not have, with a similar one."""
     near = difflib.get_close_matches(key.removeprefix(prefix), kind.keys(), n=1, cutoff=0.5)
     has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
     hint = (

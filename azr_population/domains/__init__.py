@@ -1,1 +1,1 @@
-"""What members are asked and how it is judged: one folder for each domain of tasks."""
+"""Domains of tasks: prompts, parsing, judging; one folder each."""

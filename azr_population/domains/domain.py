@@ -20,7 +20,7 @@ from azr_population.registry import Registry
 
 
 class Verdict(NamedTuple):
-    """What came of an answer."""
+    """The verdict on an answer."""
 
     solved: bool
     reason: str
@@ -53,13 +53,13 @@ class Domain(ABC):
     """Types of task by name, with what is asked of a solver in a few words. They are asked for in
     equal numbers, and advantages have a baseline for each."""
     formats: ClassVar[Registry[Callable[[], Format]]]
-    """What `base.prompt_format` may be."""
+    """Prompt formats, by their names in `base.prompt_format`."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Rules that refuse a task, by the names that `task.reject` takes."""
     usual_rules: ClassVar[tuple[str, ...] | None] = None
     """Those that apply where `task.reject` is not given; None: all."""
     measures: ClassVar[tuple[Metric, ...]] = ()
-    """What `measure` gives, the size of a task first."""
+    """The metrics that `measure` returns, a task's size first."""
     space: ClassVar[Space | None] = None
     """The space of problems in which coverage is counted; None: it is not."""
     marks: ClassVar[tuple[str, ...]] = ()

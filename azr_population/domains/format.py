@@ -31,7 +31,8 @@ class Format(ABC):
     chat: ClassVar[bool]
     """Whether a prompt is the user's turn of the base's chat template."""
     TYPES: ClassVar[Sequence[str] | None] = None
-    """What its bases were made for: applies where `task.types` is not given; None: all."""
+    """Types of task that its bases were made for; they apply where `task.types` is not given; None:
+    all."""
     REJECT: ClassVar[Sequence[str] | None] = None
     """The same for `task.reject`; None: the domain's usual rules."""
     PROPOSE: ClassVar[Mapping[str, str]]
@@ -109,8 +110,8 @@ def blocks_named(name: str, text: str) -> list[str]:
 
 
 def without_draft(text: str) -> str:
-    """What stands behind a reasoning model's `</think>`. Its chat template may have written
-    `<think>` already; a draft that does not end has nothing behind it."""
+    """The text behind a reasoning model's `</think>`. The chat template may have written `<think>`
+    already; a draft that does not end has nothing behind it."""
     return text.rpartition("</think>")[2].partition("<think>")[0]
 
 

@@ -15,7 +15,7 @@ class Metric:
     """A number that a run has at each step, under this name in `metrics.jsonl`."""
 
     name: str
-    """Of roles and members without their prefix (`solve_rate`); else whole (`eval/greedy`)."""
+    """The key in `metrics.jsonl`; without its prefix if roles or members have it (`solve_rate`)."""
     title: str
     about: str = ""
     """Follows the title: what it is a mean or a share of."""
@@ -28,7 +28,7 @@ class Metric:
     reduce: Reduce = "change"
     """How a comparison reduces the curve: a name in `analysis.statistics.REDUCERS`."""
     section: Section = ""
-    """Of the pages; not drawn if empty."""
+    """The section of the pages that draws it; empty: not drawn."""
     least: float = 0.0
     """No value lies below it; -inf where there is no bound."""
     short: str = ""

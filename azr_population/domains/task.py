@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True)
 class ParsedProposal:
-    """What a teacher wrote, parsed but not yet judged. The domain defines what the texts mean; in
+    """A teacher's proposal, parsed but not yet judged. The domain defines what the texts mean; in
     `code` they are a program and the argument lists that it is called with."""
 
     type: str
@@ -39,7 +39,7 @@ class Task:
 
 
 def texts_in(value: object) -> list[str]:
-    """What a field of a record lists, as texts; nothing where it is not a list."""
+    """The items of a record's field that is a list, as texts; nothing where it is not a list."""
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 

@@ -64,7 +64,7 @@ class Referee(AbstractContextManager["Referee"]):
         return list(self.stream(questions))
 
     def stream(self, questions: Iterable[Question | None]) -> Iterator[Judgement]:
-        """As `judge`, one by one in order, with bounded read-ahead.
+        """Judgements one by one, in the order of the questions, with bounded read-ahead.
 
         None among the questions means "none yet": the source is asked again after an answer.
         """
@@ -75,7 +75,7 @@ class Referee(AbstractContextManager["Referee"]):
         return list(self.outcomes(works))
 
     def outcomes(self, works: Iterable[SandboxWork]) -> Iterator[list[CallOutcome]]:
-        """As `run`, one by one in order, with bounded read-ahead."""
+        """Outcomes one by one, in the order of the works, with bounded read-ahead."""
         return self._stream(map(procedures.execute, works))
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ Rows = dict[int, dict[str, float]]
 """Step -> key -> value."""
 
 VALIDATION = "val/test_score/"
-"""What AZR puts before the name of a source of validation tasks."""
+"""AZR's prefix of keys by source of validation tasks."""
 
 KEYS = {
     "solve_rate": ("agent", r"pred_code_\w+/accuracy"),

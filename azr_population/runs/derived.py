@@ -1,4 +1,4 @@
-"""What a run's tasks and cross-play say, under names as in `metrics.jsonl`.
+"""Metrics that are computed from a run's tasks and cross-play.
 
 Coverage counts the cells of the domain's problem space that tasks fell into (paper, Fig 9). It
 grows with the number of tasks, so there is also coverage at an equal number of tasks: rarefaction

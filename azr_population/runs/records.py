@@ -80,7 +80,7 @@ def by_number(name: str) -> tuple[str, int]:
 
 
 class Role(str, Enum):
-    """What a member does in a step; PopuLoRA's teachers only propose, its students only solve."""
+    """The part of a member in a step; PopuLoRA's teachers only propose, its students only solve."""
 
     TEACHER = "teacher"
     STUDENT = "student"

@@ -116,8 +116,8 @@ class RunData:
 
     @cached_property
     def measures(self) -> tuple[Metric, ...]:
-        """What it measures beside the shared metrics: its domain's and its callbacks'. Raises
-        UserError: environment.json is damaged."""
+        """The metrics of this run alone: its domain's and its callbacks'. Raises UserError:
+        environment.json is damaged."""
         stored = self.environment.get("metrics", ())
         try:
             declared = _METRICS.validate_python(stored)
@@ -203,7 +203,7 @@ class RunData:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """What `azr-population benchmark` found; see `benchmark_figures`."""
+        """Results of `azr-population benchmark`; see `benchmark_figures`."""
         return benchmark_figures(self.path / FIGURES)
 
 
@@ -239,7 +239,7 @@ class _Figures(BaseModel):
 
 
 def benchmark_figures(path: Path) -> dict[str, Any]:
-    """What `azr-population benchmark` left in a file: `benchmarks`, `samples`, `temperature`, and
+    """The results file of `azr-population benchmark`: `benchmarks`, `samples`, `temperature`, and
     `mean`, pass@1 of the members' mean (of the only member, where there is one) over all
     benchmarks; figures of a base alone are not the run's. Empty without a file. Raises UserError:
     it is damaged."""

@@ -25,7 +25,7 @@ BUDGET = {
     "generated_tokens": "tokens generated",
     "trained_tokens": "tokens trained on",
 }
-"""What members consume, as recorded of each and under `total/`."""
+"""Metrics of consumption, recorded for each member and under `total/`."""
 COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
 
 
@@ -77,7 +77,7 @@ def curve(table: pd.DataFrame, metric: Metric | str, roles: Sequence[str] = ()) 
 
 
 def budget(table: pd.DataFrame, members: int, steps: float = math.inf) -> dict[str, float]:
-    """What one run consumed in a step, on average up to step `steps`: `BUDGET` of a member, and
+    """Consumption of one run in a step, on average up to step `steps`: `BUDGET` of a member, and
     `seconds` without evals; NaN where it is not recorded."""
     metrics = [*(f"total/{name}" for name in BUDGET), "time/step", "time/eval"]
     table = table[(table["step"] <= steps) & table["metric"].isin(metrics)]

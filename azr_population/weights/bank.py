@@ -292,8 +292,8 @@ class _Added(torch.autograd.Function):
 
 
 def _add_in_place(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
-    """As `_with_update`, without gradients and in place, by `total` of the same or a narrower
-    dtype."""
+    """`total` plus the members' updates, as `_with_update` but in place and without gradients;
+    `total` may have a narrower dtype."""
     total = total.contiguous()
     A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])

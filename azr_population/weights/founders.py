@@ -41,8 +41,8 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
 
 
 def as_member(adapter: Adapter, fresh: Adapter, generator: torch.Generator, who: str) -> Adapter:
-    """As `load_founder`, of an adapter that is loaded and has no higher rank than `fresh`; `who`
-    names both in the message."""
+    """A loaded adapter with the rank and modules of `fresh`, whose rank is not lower; `who` names
+    both in messages."""
     spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
     factors = {
         n: Factors(pair.A.to(dtype), pair.B.to(dtype)) for n, pair in adapter.factors.items()

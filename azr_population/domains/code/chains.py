@@ -16,9 +16,9 @@ from typing import NamedTuple
 Digits = list[int]
 
 MIN_LENGTH, MAX_LENGTH = 3, 5
-"""Of an input."""
+"""Fewest and most digits of an input."""
 MAX_STATEMENTS = 16
-"""Of a program, without its `return`."""
+"""Most statements of a program, without its `return`."""
 LETTERS = "abceghjkmnopqrstuwyz"
 """Names of variables; `x` is the parameter, `d` the digit of a comprehension."""
 

@@ -25,7 +25,7 @@ MEASURES = tuple(
         ("halstead_volume", "Halstead volume", "bits, per valid program", "bits", ""),
     )
 )
-"""Of programs; the first is their size."""
+"""Measures of programs; the first is their size."""
 
 
 @lru_cache(maxsize=1024)

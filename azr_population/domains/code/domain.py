@@ -71,7 +71,7 @@ class Code(Domain):
         return verdicts
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:
-        """What the referee is asked about these answers; for code_f the hidden pairs decide."""
+        """The question to the referee about these answers; for code_f the hidden pairs decide."""
         first = shown(task) if task.type == _F else 0
         pairs = task.inputs[first:], task.outputs[first:]
         return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)

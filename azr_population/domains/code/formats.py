@@ -231,7 +231,7 @@ FORMATS.register("chat", "AZR's prompts: instructions and fenced blocks")(ChatFo
 FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortFormat)
 
 WARMUP_LOG = "warmup.json"
-"""What a warm-up leaves in its base's folder, its settings among it."""
+"""The file with settings and figures that a warm-up leaves in its base's folder."""
 
 
 def base_format(folder: str | Path, tokenizer: Any) -> str:

@@ -14,8 +14,8 @@ MAX_CHARS = 20_000
 """Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
 
 _UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, SystemError)
-"""What CPython's parser raises for text: ValueError for null bytes, surrogates and numbers of over
-4,300 digits, SystemError where it loses count of a deep nesting (3.11)."""
+"""Errors of CPython's parser: ValueError for null bytes, surrogates and numbers of over 4,300
+digits, SystemError where it loses count of a deep nesting (3.11)."""
 
 
 @lru_cache(maxsize=64)
@@ -62,7 +62,7 @@ def is_finite(text: str) -> bool:
 
 
 def fingerprint(text: str) -> tuple[Hashable, ...] | None:
-    """What is equal for programs that differ in layout and comments only; None where the program
+    """A key that programs share if they differ in layout and comments only; None where the program
     does not parse.
 
     The nodes of the tree in preorder, with the lengths of their lists, so that equal fingerprints
