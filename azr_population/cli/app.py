@@ -1,4 +1,4 @@
-"""What all commands share: their group, common options, exit codes, errors in one line."""
+"""Parts of all commands: the group, common options, exit codes, errors in one line."""
 
 import errno
 import os
@@ -62,7 +62,7 @@ class Commands(click.RichGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's. Raises UsageError: there is no such command."""
+        """The command that these words name. Raises UsageError: there is none."""
         if self.get_command(ctx, args[0]) is None:
             names = self.list_commands(ctx)
             hint = did_you_mean(args[0], names) or f"; choose from {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""What is printed while something takes long, and signals to stop."""
+"""Lines that are printed while something takes long, and signals to stop."""
 
 import signal
 import sys

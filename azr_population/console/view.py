@@ -53,8 +53,8 @@ def plain_output() -> StandardOutput:
 
 
 class View:
-    """What the training loop reports to; it knows how far the run is, and prints nothing. The
-    arguments are the records that the loop also writes.
+    """Base of views, to which the training loop reports; it knows how far the run is, and prints
+    nothing. The arguments are the records that the loop also writes.
 
     A view shows `-` for what a record lacks and never changes the run. `on_end` must be called
     however the loop ends, or the terminal may be left without a cursor.
@@ -123,7 +123,7 @@ class View:
 
     @property
     def in_step(self) -> str:
-        """What is being done in the step at hand, and since when: `step 3: solve, 2:05 so far`."""
+        """The phase of the current step, and its time so far: `step 3: solve, 2:05 so far`."""
         phase = current_phase()
         name = f"{phase}, " if phase else ""
         return f"step {self.done + 1}: {name}{duration(time.monotonic() - self._began)} so far"

@@ -17,7 +17,7 @@ _SIZES = (
     "num_hidden_layers",
     "num_attention_heads",
 )
-"""What a configuration calls the first fields of `Architecture`."""
+"""Names in a model's configuration of the first fields of `Architecture`."""
 
 
 _ROUGHLY = 0.02

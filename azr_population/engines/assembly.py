@@ -130,7 +130,7 @@ def make_engine(
 def text_engine(
     settings: EngineSettings, generators: Sequence[torch.Generator], chat: bool = False
 ) -> TextEngine:
-    """As `make_engine`, with text in and out; for `chat` see `TextEngine`."""
+    """An engine with text in and out; for `chat` see `TextEngine`."""
     return TextEngine(*make_engine(settings, generators), chat)
 
 
@@ -141,7 +141,7 @@ def assemble(
     generators: Sequence[torch.Generator],
     parallel: bool = False,
 ) -> LocalEngine:
-    """As `make_engine`, on a loaded base; it is frozen and gets the members' adapters."""
+    """An engine on a loaded base, which is frozen and gets the members' adapters."""
     bank = make_bank(model, settings.lora, generators)
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)

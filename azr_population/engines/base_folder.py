@@ -23,7 +23,7 @@ _WEIGHTS = ["*.safetensors"]
 _UNREADABLE = (
     OSError, ValueError, KeyError, ImportError, RuntimeError, UnpicklingError, SafetensorError,
 )  # fmt: skip
-"""What transformers raises about a folder: ImportError for the package of a quantisation,
+"""Errors of transformers about a folder: ImportError for the package of a quantisation,
 RuntimeError for weights of other shapes."""
 
 

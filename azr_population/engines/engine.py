@@ -72,7 +72,7 @@ class Completion:
 
 
 class Generated(NamedTuple):
-    """What an engine has generated for a member."""
+    """Counts of what an engine has generated for a member."""
 
     rollouts: int
     tokens: int
@@ -151,8 +151,8 @@ class Sampler:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """As `stream`, when all rows have ended, in the order of the prompts. Rows are numbered in
-        order, or by `rows` if they are part of a larger call."""
+        """Completions of `stream` after all rows have ended, in the order of the prompts. Rows are
+        numbered in order, or by `rows` if they are part of a larger call."""
         batch = PromptBatch(prompts, slots, range(len(prompts)) if rows is None else rows)
         groups = dict(chain.from_iterable(self.stream(batch, sampling, seed)))
         return [groups[row] for row in range(len(prompts))]
@@ -196,8 +196,8 @@ ROLLOUTS: Registry[type[Rollout]] = Registry("rollout")
 """By name; `assembly` registers ours."""
 
 IMPORTANCE_CAP = 2.0
-"""Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
-TRL's default."""
+"""Cap of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's
+and TRL's default."""
 
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens of its KV cache (docs/azr_inside.md, Memory)."""
@@ -218,17 +218,17 @@ class EngineSettings:
     quantization: str | None = None
     """The base's quantization; see `BaseConfig`."""
     rollout: str = "torch"
-    """What samples, by its name in `ROLLOUTS`."""
+    """The sampler, by its name in `ROLLOUTS`."""
     generate_rows: int = ROWS
     generate_tokens: int = TOKENS
-    """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
+    """Limits of the torch rollout: rows in a batch, tokens in its KV cache."""
     vllm: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM` as the user gave them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     chat: bool = True
     """Whether prompts may be turns of the base's own chat template; see `stop_ids`."""
     seed: int = 0
-    """Of the members that worker processes draw."""
+    """Seed for initialising members in worker processes; the hosts then load their founders."""
     threads: int = 0
     """Torch threads of a worker; 0: torch's own choice."""
 

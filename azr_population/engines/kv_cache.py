@@ -45,7 +45,7 @@ def _cache_class() -> type[Any]:
     from transformers import DynamicCache
 
     class RoomyCache(DynamicCache):
-        """What a model of transformers 4 or 5 asks of a cache, for layers that attend."""
+        """A cache for models of transformers 4 and 5; it stores the layers that attend."""
 
         def __init__(self, rooms: _Storage, rows: slice | None = None, start: int = 0) -> None:
             super().__init__()

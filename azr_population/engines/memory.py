@@ -40,7 +40,7 @@ SEQUENCES = 256
 
 @dataclass(frozen=True)
 class GpuLayout:
-    """What each GPU of a group holds and computes."""
+    """Contents and work of each GPU of a group."""
 
     architecture: Architecture
     slots: int  # members of the GPU's group
@@ -256,8 +256,8 @@ def host_bytes(layout: GpuLayout, total: float) -> float:
 
 
 def offloaded_bytes(layout: GpuLayout, total: float) -> float:
-    """What moves to the GPU and back when an offloaded learner computes: all but moments, which
-    follow one member at a time."""
+    """Bytes that move to the GPU and back when an offloaded learner computes: all but moments,
+    which follow one member at a time."""
     resting, computing = (phases(layout, total)[phase] for phase in ("generate", "score"))
     return sum(computing[part] - resting[part] for part in ("base", "members, float32"))
 

@@ -39,7 +39,8 @@ class MicroBatch:
     completion: Tensor
     """bool [rows, width]: whether `input_ids` is a token of a completion."""
     old_logprobs: Tensor
-    """Of the completions' tokens, row by row, by the sampler; `advantages` likewise."""
+    """The sampler's log-probabilities of the completions' tokens [tokens], row by row; `advantages`
+    likewise."""
     advantages: Tensor
     positions: Tensor | None = None
     """[rows, width]; None: a row's tokens count from its start."""

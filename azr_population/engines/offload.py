@@ -1,4 +1,4 @@
-"""What a learner holds, in the host's memory while the sampler is awake (`offload`).
+"""Offload of a learner into the host's memory while the sampler is awake.
 
 Parameters stay the same objects; what moves is where their contents are. Tensors move as copies, on
 a CPU too, so a test on a CPU sees what a GPU would.

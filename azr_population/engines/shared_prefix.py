@@ -76,7 +76,7 @@ class SharedPrefix:
         hidden.masked_fill_(padding, -torch.inf)
         self._hidden = hidden.repeat_interleave(repeats, dim=0)[:, None, None]
         self._places: Tensor | None = None
-        """Of each row among prompts * repeats; None while all of them are there."""
+        """Index of each row among prompts * repeats; None while all of them are there."""
 
     def keep(self, rows: Tensor) -> None:
         """Only these rows go on, in ascending order; a prompt without any is dropped."""

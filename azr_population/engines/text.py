@@ -48,7 +48,7 @@ class TextEngine:
         return [[replace(done, text=next(rest)) for done in group] for group in groups]
 
     def take_generated(self) -> GeneratedCounts:
-        """What was generated since the last call, by slot."""
+        """Counts of what was generated since the last call, by slot."""
         generated, self._generated = self._generated, GeneratedCounts()
         return generated
 
@@ -69,7 +69,7 @@ class TextEngine:
         return encode(self.tokenizer, prompts, self._chat)
 
     def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
-        """As the engine's, like all below: they have no text."""
+        """Calls the engine's `update`; this method and all below pass no text."""
         return self.engine.update(samples, hyperparameters)
 
     def read(self, slot: int) -> Adapter:

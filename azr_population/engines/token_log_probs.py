@@ -20,7 +20,8 @@ MAX_LOGITS = 1 << 27
 """Logits at once. What is made of them takes 14 bytes each at the peak in bfloat16: 1.9 GB."""
 
 _AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
-"""Of configurations of models that change logits after their head: Gemma, Cohere, Granite."""
+"""Fields of configurations of models that change logits after their head: Gemma, Cohere,
+Granite."""
 
 
 def token_log_probs(model: nn.Module, batch: MicroBatch) -> tuple[Tensor, Tensor]:

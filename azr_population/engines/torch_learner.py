@@ -246,6 +246,6 @@ def piece_tokens(whole: int, micro_batch_tokens: int) -> int:
 
 
 def ranks() -> int:
-    """Of torch's default process group; 1 where there is none."""
+    """Size of torch's default process group; 1 without one."""
     ready = torch.distributed.is_available() and torch.distributed.is_initialized()
     return torch.distributed.get_world_size() if ready else 1

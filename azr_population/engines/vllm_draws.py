@@ -24,7 +24,7 @@ _WORD = 0xFFFFFFFF
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 _OFFSET_STEP = 4
-"""Of a CUDA generator's offset for a draw: what vLLM takes back when it discards one."""
+"""Step of a CUDA generator's offset for a draw; vLLM takes it back when it discards a draw."""
 
 
 def philox(seeds: Tensor, counters: Tensor) -> Tensor:

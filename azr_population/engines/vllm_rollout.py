@@ -37,7 +37,7 @@ from azr_population.weights.peft_folder import save_adapter
 
 _SHARED_MEMORY = Path("/dev/shm")
 _NUMBERS = count()
-"""Of requests: vLLM takes no name twice, also after a call that was abandoned."""
+"""Numbers of requests: vLLM takes no name twice, also after a call that was abandoned."""
 
 
 class VllmRollout(Rollout):

@@ -1,4 +1,4 @@
-"""What differs between the versions of vLLM; the rest of the package knows one vLLM.
+"""Differences between the versions of vLLM; the rest of the package knows one vLLM.
 
 Read in the sources of 0.8.5 (AZR's pin) and 0.28.0 and tested with both and with 0.32.0. Importing
 this module does not import vLLM.
@@ -20,7 +20,7 @@ from azr_population.versions import installed
 
 TESTED = ("0.8.5", "0.28.0", "0.32.0")
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""What `max_lora_rank` may be in every version; later ones know 1 too."""
+"""Values of `max_lora_rank` that every version takes; later ones know 1 too."""
 
 _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
 

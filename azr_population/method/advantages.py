@@ -57,8 +57,8 @@ def leave_one_out(rewards: Sequence[float]) -> list[float]:
 
 
 def attempt_values(rewards: Sequence[float], compared_with: str) -> list[float | None]:
-    """What each attempt at one task is worth, by `population.student_advantage`: None marks one
-    that teaches nothing.
+    """Values of the attempts at one task, by `population.student_advantage`: None marks one that
+    teaches nothing.
 
     - `batch`: the reward, which `task_relative` compares with all attempts at that type of task.
     - `rloo`: the reward minus the mean of the others; None for all if all are equal.

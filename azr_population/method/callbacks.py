@@ -62,9 +62,9 @@ class Callback:
     phase = "record"
     """Its name in `time/<phase>`."""
     metrics: ClassVar[Sequence[Metric]] = ()
-    """What it adds to `records.metrics`, for pages and comparisons; a run stores it."""
+    """Metrics that it adds to `records.metrics`, for pages and comparisons; a run stores it."""
     path = ""
-    """Of a user's own: what the configuration calls it."""
+    """Name of a user's callback in the configuration: `module.Class`."""
 
     def updated(
         self, population: Population, proposals: Sequence[Proposal], replayed: Sequence[Attempt]

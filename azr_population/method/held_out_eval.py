@@ -45,7 +45,7 @@ class EvalResult:
     held_out: HeldOutEval
     members: Sequence[Member]
     scores: list[Scores]
-    """Of each member."""
+    """Scores of each member, in the order of `members`."""
 
     def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.

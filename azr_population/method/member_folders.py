@@ -29,7 +29,7 @@ class MemberFolders:
 
     population: Population
     read: Callable[[int], Adapter]
-    """Of the engine: the adapter in a slot."""
+    """Returns the adapter in a slot."""
     run: RunDirectory
     base: str
     """The base's folder or name."""

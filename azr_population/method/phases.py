@@ -27,7 +27,7 @@ from azr_population.referee import Referee, RefereeSettings
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a step needs around the population."""
+    """Parts of a step around the population."""
 
     engine: TextEngine
     referee: Referee

@@ -51,7 +51,7 @@ class Population:
     """The members of a run with their ratings, buffer and history; `step` is the last one begun."""
 
     def __init__(self, config: Config, domain: Domain) -> None:
-        """Of these the population, its matches, evolution, buffer and seed are used."""
+        """Uses these parts of `config`: population, matches, evolution, buffer and seed."""
         self.config = config.population
         self.domain = domain
         self.streams = Streams(config.seed)

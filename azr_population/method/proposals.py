@@ -1,4 +1,4 @@
-"""What passes through a step: proposals, attempts at them, and tasks of earlier steps."""
+"""Records of a step in memory: proposals, attempts at them, and tasks of earlier steps."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Attempt:
     reason: str = "unparsable"
     reward: float = 0.0
     advantage: float | None = None
-    """What its writer trained on; None if it did not, or learned nothing."""
+    """The advantage that its writer trained on; None: the writer did not train on it."""
     type: str = ""
-    """Of the task; needed wherever the attempt is trained on."""
+    """The task's type; needed wherever the attempt is trained on."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Proposal:
     """That the student gives the task's answer, at temperature 1; None: see `rewards.ARGUMENTS`."""
     reward: float = 0.0
     advantage: float | None = None
-    """As of `Attempt`."""
+    """The advantage that the teacher trained on; None: it did not train on it."""
 
     @property
     def student(self) -> Member:
@@ -90,7 +90,7 @@ class Replay:
     attempts: list[Attempt] = field(default_factory=list)
     reason: str = "ok"
     discarded: list[Completion] = field(default_factory=list)
-    """As of `Proposal`."""
+    """Attempts at a task that turned out to be invalid; they only count in the budget."""
 
     @property
     def completions(self) -> list[Completion]:

@@ -31,7 +31,7 @@ from azr_population.runs.records import mean
 
 @dataclass
 class StepRecords:
-    """What a step adds to the records of a run, by their names."""
+    """Lines that a step adds to the records of a run, by the names of the records."""
 
     metrics: dict[str, Any]
     matches: list[dict[str, Any]]

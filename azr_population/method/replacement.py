@@ -31,7 +31,7 @@ def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
 
 
 CHILD_SIGMA_INCREASE = 25.0 / 6.0
-"""Of a child's sigma over its parents', in TrueSkill points; variances add."""
+"""Increase of a child's sigma over its parents', in TrueSkill points; variances add."""
 
 
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")

@@ -31,7 +31,7 @@ ARGUMENTS: Mapping[str, Callable[[Proposal, Container[Task]], Any]] = {
     "buffer": lambda proposal, buffer: buffer,
     "gold_probability": lambda proposal, buffer: proposal.gold_probability,
 }
-"""What a teacher's reward may take: the share of the matched student's attempts that solved the
+"""Arguments of a teacher's reward: the share of the matched student's attempts that solved the
 task, the `Proposal`, the `Attempt`s at it, the buffer of earlier tasks, and the probability that
 the student gives the task's answer, which is worked out only for rewards that take it. That is None
 where the answer can be written in several ways."""
@@ -51,7 +51,7 @@ def adversarial(solve_rate: float) -> float:
 
 @TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
 def stock(solve_rate: float) -> float:
-    """As `learnability`, but -0.5 for a task that no attempt or every attempt solved."""
+    """1 - solve rate; -0.5 for a task that no attempt or every attempt solved."""
     return learnability(solve_rate) or WRONG
 
 

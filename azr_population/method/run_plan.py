@@ -25,11 +25,11 @@ class RunPlan:
     """Whole: what was left open is filled in."""
     domain: Domain
     format: Format
-    """Of the prompts; inside AZR prompts are AZR's, and it is not used."""
+    """Format of the prompts; not used inside AZR, which has its own."""
     engine: EngineSettings
     layout: GpuLayout | None = None
-    """What each process holds of the engine; None: not yet worked out, or a base of another kind
-    than `Architecture` knows."""
+    """Contents of each process's engine; None: not yet worked out, or a base of another kind than
+    `Architecture` knows."""
 
     @property
     def roster(self) -> Roster:

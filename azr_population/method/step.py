@@ -103,7 +103,7 @@ def finish_step(
     generated: Mapping[int, Generated],
     make_child: MakeChild,
 ) -> StepRecords:
-    """What follows the update in both hosts: ratings, births, records.
+    """Ends a step after the update, in both hosts: ratings, births, records.
 
     Args:
         replayed, discarded: attempts outside the matches, and completions that came to nothing.

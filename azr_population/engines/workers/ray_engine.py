@@ -146,7 +146,7 @@ class RayEngine(Engine):
         return partition_rows(lengths, slots, ranks, [tuple(prompt) for prompt in prompts])
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
-        """What the worker's method returns on each rank."""
+        """Results of the worker's method, by rank."""
         return self._call_ranks(method, [arguments] * self._ranks)
 
     def _call_ranks(self, method: str, parts: Sequence[tuple[Any, ...]]) -> list[Any]:

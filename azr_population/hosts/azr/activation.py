@@ -34,7 +34,7 @@ class ActivatePopulation(Callback):
             stop(f"{type(error).__name__}: {error}", code=1)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """As `on_run_start`; a sweep would share one `__main__` among its runs."""
+        """Refuses a sweep, whose runs would share one `__main__`."""
         stop("+population does not work with --multirun; start each run by itself")
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
@@ -83,7 +83,7 @@ def activate(config: DictConfig) -> None:
 
 
 def user_message(error: BaseException) -> str | None:
-    """What to tell the user about an error of the driver, in one line; None for a defect."""
+    """The user's message about an error of the driver, in one line; None for a defect."""
     from ray.exceptions import RayActorError, RayTaskError
 
     from azr_population.engines.workers.placement import cause_of_death

@@ -27,21 +27,21 @@ class AzrPlan(RunPlan):
     """One run inside AZR, decided; AZR's own configuration stays AZR's."""
 
     settings: PopulationSettings = field(kw_only=True)
-    """As the command has them."""
+    """The command's settings."""
     rows: int = field(kw_only=True)
-    """Of each problem type that the single agent proposes, and solves."""
+    """Rows of each problem type that the single agent proposes, and that it solves."""
 
     @property
     def member_rows(self) -> int:
-        """Of each problem type that one who proposes proposes, and one who solves solves: those of
-        the single agent, and twice as many where a member does only one of the two, so that every
-        member of every arm trains on equally many."""
+        """Rows of each problem type for a member that proposes or solves: the single agent's, or
+        twice as many where a member does only one of the two, so that members of all arms train on
+        equally many."""
         kinds = self.config.task.types or list(self.domain.types)
         return self.config.population.proposal_batch_size // len(kinds)
 
     @property
     def decided(self) -> dict[str, Any]:
-        """What the configuration of the run records of `DECIDED`."""
+        """Values of `DECIDED`, for the run's configuration."""
         return {key: getattr(self.engine.learner, key) for key in DECIDED}
 
 

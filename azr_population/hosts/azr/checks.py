@@ -147,7 +147,7 @@ MAKES_DATA = (
 
 
 def missing(config: Any) -> Iterator[str]:
-    """What the run needs and does not find, a line each with the way out."""
+    """Missing parts of the run, a line each with the way out."""
     yield from _missing_base(str(config.actor_rollout_ref.model.path))
     for key in ("data.train_files", "data.val_files"):
         path = OmegaConf.select(config, key)
@@ -156,7 +156,7 @@ def missing(config: Any) -> Iterator[str]:
 
 
 def missing_vllm(config: Any) -> Iterator[str]:
-    """What AZR itself imports, whatever samples."""
+    """Missing packages that AZR itself imports with any sampler."""
     if config.actor_rollout_ref.rollout.name == "vllm" and not _there("vllm", "msgspec"):
         yield (
             "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "

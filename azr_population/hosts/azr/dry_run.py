@@ -133,7 +133,7 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
 
 
 def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> Iterator[str]:
-    """What a step asks for, and the least time that it can take."""
+    """Lines on a step's work and the least time that it can take."""
     settings = plan.settings
     kinds, samples = len(config.azr.problem_types), config.azr.reward.n_samples
     proposals, attempts, solved = (kinds * rows for rows in _rows(config, plan))

@@ -121,7 +121,7 @@ def _with_own_pool(executor: Any) -> Any:
 
 
 def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
-    """What AZR's `manager` reads in a response, and whether there is anything."""
+    """The answer that AZR's `manager` reads in a response, and whether there is one."""
     from absolute_zero_reasoner.rewards.code_reward import parse_code_function
     from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
 
@@ -137,7 +137,7 @@ def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
 
 
 def evaluations(kind: str, text: str, program: str, task: Mapping[str, Any]) -> Iterator[Call]:
-    """What AZR calls of an executor to judge the answer `text` to a task with this `program`;
+    """AZR's calls of an executor that judge the answer `text` to a task with this `program`;
     outputs are compared and not executed."""
     asked: list[tuple[str, str, str]] = []
     if kind == TaskType.CODE_I:

@@ -42,7 +42,7 @@ FOLDER = "population"
 """The population's part of AZR's checkpoints, in its own `global_step_<n>/actor`."""
 
 PHASES = ("gen", "pred", "estimate")
-"""What the names of a step's batches begin with (`gen_code_o`)."""
+"""First parts of the names of a step's batches (`gen_code_o`)."""
 TYPES = tuple(TaskType)
 ROWS = 2**24
 """Row numbers that each of them has, so that a row draws the same in whatever call it is."""

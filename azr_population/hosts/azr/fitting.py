@@ -27,7 +27,7 @@ from azr_population.hosts.azr.azr_plan import DECIDED, AzrPlan
 from azr_population.registry import imported
 
 _DRIVER = 0.993
-"""What torch sees of the memory that nvidia-smi tells."""
+"""Share of nvidia-smi's memory that torch sees."""
 
 SETTINGS = {
     "checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing=true",
@@ -53,8 +53,8 @@ class Machine:
 
 
 def machine_of(config: Any, settings: PopulationSettings) -> Machine:
-    """As the command, `population.gpu` and `population.gpu_memory` say, or as this machine's
-    smallest GPU is. Raises UserError: no such kind."""
+    """The machine of the command, `population.gpu` and `population.gpu_memory`, or with this
+    machine's smallest GPU. Raises UserError: no such kind."""
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     name, gib = settings.gpu, settings.gpu_memory
     if name is not None and name not in DEVICES:
@@ -147,18 +147,17 @@ class Start:
     """A plan, held against its command, its base and its machine."""
 
     plan: AzrPlan
-    """What is played: with what makes it fit where the GPUs are known."""
+    """The plan to play; where the GPUs are known, with settings that make it fit."""
     machine: Machine
     layout: GpuLayout | None
-    """What each of the machine's GPUs would hold; None: not worked out."""
+    """Contents of each of the machine's GPUs; None: not worked out."""
     why_no_layout: str
     faults: list[str]
-    """What the start needs and does not have, with the way out; what is to be mended first is
-    first."""
+    """Reasons why the run cannot start, with the way out, in the order in which to mend them."""
     lacking_here: list[str]
-    """What only this machine lacks, which need not be the one that the run is for."""
+    """Faults of this machine, which need not be the one that the run is for."""
     notes: list[str]
-    """What the user is told of a run that starts."""
+    """Lines that are printed as the run starts."""
 
 
 def prepare(command: Any, plan: AzrPlan) -> Start:

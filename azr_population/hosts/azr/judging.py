@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from azr_population.hosts.azr.facade import PopulationWorkerGroup
 
 ESTIMATE = "estimate"
-"""What the names of the batches that estimate solve rates begin with, in the place of `gen`."""
+"""First part of the names of the batches that estimate solve rates, instead of `gen`."""
 
 
 @dataclass
@@ -211,7 +211,7 @@ class Judge:
     def _prompts(
         self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]
     ) -> list[list[int]]:
-        """What AZR asks in its estimate, once for each valid proposal."""
+        """Prompts of AZR's estimate [valid proposals], as token ids."""
         asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
         asked |= {"data_dicts": parsed.data_dicts, "problem_type": name, "n_samples": 1}
         collected = PromptsCollected()

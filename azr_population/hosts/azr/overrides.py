@@ -152,7 +152,7 @@ def refuse(config: Any) -> None:
 
 
 def unused(keys: Sequence[str]) -> dict[str, list[str]]:
-    """Of these keys those that have no effect, by the reason."""
+    """The keys among these that have no effect, by the reason."""
     by_reason: dict[str, list[str]] = {}
     for key in keys:
         entry = _entry(key)

@@ -29,7 +29,8 @@ DOMAIN = "code"
 """AZR's three types that its own runs use; stock AZR ends at its first valid `code_e` proposal."""
 TAKEN = ("max_num_batched_tokens", "max_num_seqs", "enforce_eager", "max_model_len")
 ON_GPUS = ("gpu_memory_utilization", "enable_chunked_prefill")
-"""Of actor_rollout_ref.rollout; on a CPU vLLM knows no share of the GPU, and 0.8.5 no chunks."""
+"""Keys of actor_rollout_ref.rollout for GPUs; on a CPU vLLM knows no share of the GPU, and 0.8.5 no
+chunks."""
 
 
 def run_config(

@@ -60,7 +60,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     total_training_steps: int
 
     def __init__(self, plan: AzrPlan, *args: Any, **kwargs: Any) -> None:
-        """What AZR gives its own trainer, behind the plan."""
+        """Takes the plan and the arguments of AZR's own trainer."""
         config = kwargs["config"]
         self.plan, self.settings = plan, plan.settings
         trust(self.settings)

@@ -129,7 +129,7 @@ def longest_row(plan: RunPlan, tokenizer: Any) -> int:
 
 
 def _layout(plan: RunPlan, model_config: Any, longest: int) -> GpuLayout | None:
-    """What each process holds, with rows of at most `longest` tokens."""
+    """Contents of each process, with rows of at most `longest` tokens."""
     architecture, population = Architecture.of(model_config), plan.config.population
     if architecture is None:
         return None

@@ -178,7 +178,7 @@ def _self_play(plan: RunPlan) -> Iterator[SelfPlay]:
 
 
 def make_callbacks(play: SelfPlay, held_out: HeldOutEval | None) -> list[Callback]:
-    """What is measured in the run."""
+    """Callbacks that measure the run."""
     config, context, run = play.config, play.context, RunDirectory(play.config.run.dir)
     callbacks: list[Callback] = [
         CompletionLog(config.run.log_completions, context.engine.tokenizer)

@@ -1,4 +1,4 @@
-"""What a local run is played on: the engine, in this process or a group of workers."""
+"""The engine of a local run, in this process or a group of workers."""
 
 from __future__ import annotations
 
