@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from azr_population.analysis.differences import Difference, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, arms_of, conditions
 from azr_population.analysis.metrics import all_metrics, own_metrics
@@ -32,6 +34,7 @@ from azr_population.analysis.statistics import (
     seeds_for,
 )
 from azr_population.domains.metric import Metric
+from azr_population.errors import UserError
 from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
 from azr_population.runs.run_data import RunData
 
@@ -299,6 +302,61 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     return Comparison(arms, step, rows, pairs, *differences(arms, step))
 
 
+@dataclass(frozen=True)
+class SeedPlan:
+    """What seeds would show, from how much runs of one arm differ."""
+
+    sd: float
+    """The standard deviation of the score over seeds."""
+    spread_of: str
+    """The measure and the runs that vary so."""
+    pairs: Sequence[int]
+    """Numbers of pairs of arms, corrected by Holm: the first verdict has the level over them."""
+
+    SEEDS = (3, 4, 6, 8, 12, 24)
+    POINTS = (5, 3, 2, 1)
+
+    def differences(self, pairs: int) -> list[float]:
+        """For each of `SEEDS` the difference that is shown with a chance of about 80%."""
+        return [detectable(self.sd, n, LEVEL / pairs) for n in self.SEEDS]
+
+    def seeds(self, pairs: int) -> dict[int, int | None]:
+        """Seeds in each arm by the difference in points that they show; None: above 200."""
+        return {points: seeds_for(self.sd, points / 100, LEVEL / pairs) for points in self.POINTS}
+
+    def to_json(self) -> dict[str, Any]:
+        """For scripts; differences are fractions."""
+        rows = [
+            {"pairs": count, "shown": dict(zip(self.SEEDS, self.differences(count), strict=True))}
+            | {"seeds_for_points": self.seeds(count)}
+            for count in self.pairs
+        ]
+        return {"sd": self.sd, "of": self.spread_of, "rows": rows}
+
+
+def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
+    """What so many seeds would show, from the spread within the arms that the arguments name;
+    `pairs` are by default one, and as many as these arms have. Raises UserError: no arm has two
+    seeds with a score at its end."""
+    arms = arms_of(arguments, fewest=1)
+    for name in PRIMARY_METRICS:
+        metric = all_metrics()[name]
+        rows = [_Measuring([arm], drop_failed=True).row(metric) for arm in arms]
+        samples = [list(row.measured[0].samples.values()) for row in rows]
+        samples = [values for values in samples if len(values) > 1]
+        if not samples:
+            continue
+        squares = sum(float(np.var(values)) * len(values) for values in samples)
+        freedom = sum(len(values) - 1 for values in samples)
+        runs = f"{sum(map(len, samples))} runs of {len(samples)} arm{'s' * (len(samples) > 1)}"
+        pairs = pairs or sorted({1, max(math.comb(len(arms), 2), 1)})
+        return SeedPlan(math.sqrt(squares / freedom), f"{_in_sentence(metric)}, {runs}", pairs)
+    raise UserError(
+        "no arm has two seeds with a score at its end, so how much seeds differ is unknown; "
+        "compare --plan without runs takes the committed ones"
+    )
+
+
 def compare_skill(arms: Sequence[ComparedArm]) -> list[Pair]:
     """The sentences alone, of arms that are loaded."""
     measuring = _Measuring(arms, drop_failed=False)
@@ -410,12 +468,12 @@ def _verdict(arm: str, than: str, row: ComparedMetric, test: Estimate, end: int,
     if test.p < LEVEL:
         low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
         return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}"
-    reach = 100 * detectable(test, min(n, m))
-    wanted = seeds_for(test, _WORTH)
+    reach = 100 * detectable(test.sd, min(n, m))
+    wanted = seeds_for(test.sd, _WORTH)
     more = f"about {wanted}" if wanted else "more than 200"
     would = f"with {min(n, m)} seeds differences above {reach:.1f} points would show"
     if reach > 100 * _WORTH:
-        would += f"; for {100 * _WORTH:.0f} points take {more} seeds"
+        would += f"; {100 * _WORTH:.0f} points would take {more}"
     return (
         f"No difference is shown between {arm} and {than} on {title}: {text}, {seeds}{holm_note}; "
         f"{would}"

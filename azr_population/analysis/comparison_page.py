@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azr_population.analysis import charts, html
-from azr_population.analysis.comparison import ComparedMetric, Comparison
+from azr_population.analysis.comparison import ComparedMetric, Comparison, SeedPlan
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.statistics import LEVEL, band, interval_text
@@ -47,6 +47,26 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
         console.print("nothing to compare is recorded yet")
     for warning in compared.warnings:
         console.print(Text(f"note: {printable(warning)}"))
+
+
+def print_plan(plan: SeedPlan) -> None:
+    """How much seeds differ, and what so many of them would show."""
+    print(
+        f"Seeds of one arm differ by {100 * plan.sd:.1f} points (standard deviation; "
+        f"{plan.spread_of}). Differences in points that are shown in about 4 of 5 comparisons:\n"
+    )
+    table = Table(box=None, pad_edge=False)
+    for head in ("seeds in each arm", *map(str, plan.SEEDS)):
+        table.add_column(head, justify="right" if head.isdigit() else "left")
+    for pairs in plan.pairs:
+        shown = (f"{100 * difference:.1f}" for difference in plan.differences(pairs))
+        table.add_row("one pair" if pairs == 1 else f"{pairs} pairs, by Holm", *shown)
+    Console(highlight=False).print(table)
+    for pairs in plan.pairs:
+        wanted = (f"{points}: {n or 'above 200'}" for points, n in plan.seeds(pairs).items())
+        of = "one pair" if pairs == 1 else f"{pairs} pairs"
+        print(f"\nSeeds in each arm for so many points, {of}: {', '.join(wanted)}", end="")
+    print("\nA smaller eval adds its own chance, a longer run may spread seeds further.")
 
 
 def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:

@@ -48,26 +48,35 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
     return {}
 
 
-def arms_of(arguments: Sequence[str]) -> list[ComparedArm]:
+def arms_of(arguments: Sequence[str], fewest: int = 2) -> list[ComparedArm]:
     """The arms that the arguments name, in their order.
 
-    An argument is a run directory, a folder of runs named `seed_*`, or a stock AZR log, and may be
-    given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm; one without is an
-    arm called by as much of its path's end as no other has.
+    An argument is a run directory, a folder of runs named `seed_*`, a folder of these, each an arm,
+    or a stock AZR log, and may be given a name: `NAME=PATH`. Arguments of the same name are seeds
+    of one arm; one without is an arm called by as much of its path's end as no other has.
 
-    Raises UserError: fewer than two arms, something that is not a run, or one run (or a copy of it)
-    twice.
+    Raises UserError: fewer than `fewest` arms, something that is not a run, or one run (or a copy
+    of it) twice.
     """
     arms: dict[str, list[RunData]] = {}
-    for name, path in _names(arguments):
+    for name, path in _names([arm for argument in arguments for arm in _taken_apart(argument)]):
         arms.setdefault(name, []).extend(_runs(path))
-    if len(arms) < 2:
+    if len(arms) < fewest:
         raise UserError(
             f"a comparison needs two arms, and there is {len(arms)}: pass two or more runs, or "
             "name them: one=PATH other=PATH"
         )
     _refuse_copies(arms)
     return [ComparedArm(name, tuple(runs)) for name, runs in arms.items()]
+
+
+def _taken_apart(argument: str) -> list[str]:
+    """The arms in a folder of arms; else the argument."""
+    path = Path(argument)
+    if not path.is_dir() or RunDirectory(path).exists or seed_folders(path):
+        return [argument]
+    arms = [p for p in sorted(path.iterdir()) if RunDirectory(p).exists or seed_folders(p)]
+    return list(map(str, arms)) or [argument]
 
 
 def _refuse_copies(arms: dict[str, list[RunData]]) -> None:

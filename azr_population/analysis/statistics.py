@@ -19,6 +19,10 @@ import pandas as pd
 LEVEL = 0.05
 FEWEST = 3
 """Observations below which there is no interval and no verdict."""
+MANY = 6
+"""Observations in each arm from which on degrees of freedom are Welch's."""
+MOST = 200
+"""Seeds up to which `seeds_for` looks."""
 Values = Mapping[str, float] | Sequence[float]
 """One number per observation: of a seed by the name of its run's folder, or in order."""
 
@@ -95,6 +99,11 @@ class Estimate:
     def n(self) -> int:
         return min(self.counts)
 
+    @property
+    def sd(self) -> float:
+        """The standard deviation over seeds that gives the error with these counts."""
+        return self.error / math.sqrt(sum(1 / count for count in self.counts))
+
     def within(self, least: float, most: float) -> Estimate:
         """With an interval that ends where no value can lie."""
         return replace(self, low=max(self.low, least), high=min(self.high, most))
@@ -123,85 +132,105 @@ def compare(
     a: Values, b: Values | None, paired: bool, level: float = LEVEL, margin: float = 0.0
 ) -> Estimate:
     """The mean difference of `a` and `b`, or of their pairs; without `b` the mean of `a`. The
-    p-value is of no difference beyond `margin`.
-
-    Unpaired, variances are not pooled (Welch) and the degrees of freedom are those of the smaller
-    arm, since Welch's own are too many for arms of unequal size whose values are skewed: 3 seeds
-    against 12 then miss in 8 to 10%. Each bound is the farther one of Student's and of Hall's for a
-    skewed mean (Ann. Stat. 20, 1992), and p the larger: where the tail of one arm is low and that
-    of the other high, Student's alone misses in up to 8%. Without variance in an arm, or with fewer
-    than `FEWEST` observations, there is no interval.
-    """
-    from scipy.special import stdtr, stdtrit  # a tenth of the time of scipy.stats.t
-
+    p-value is of no difference beyond `margin`. Bounds and p are those of `mean_tests`; there are
+    none without variance in an arm, or with fewer than `FEWEST` observations."""
     if b is not None and paired:
         a, b = (pd.Series(a, dtype=float) - pd.Series(b, dtype=float)).dropna().tolist(), None
     arms = [_array(values) for values in (a, b) if values is not None]
     counts = tuple(map(len, arms))
     if not min(counts):
         return Estimate(math.nan, math.nan, math.nan, counts, level=level)
-    means = [float(values.mean()) for values in arms]
-    mean = means[0] - (means[1] if len(means) > 1 else 0.0)
+    mean = float(arms[0].mean()) - (float(arms[1].mean()) if len(arms) > 1 else 0.0)
     if min(counts) < FEWEST or min(np.ptp(values) for values in arms) <= 1e-12:
         return Estimate(mean, math.nan, math.nan, counts, level=level)
-    error = math.sqrt(sum(values.var(ddof=1) / len(values) for values in arms))
-    skewness, freedom = _skewness(arms, error), min(counts) - 1
+    low, high, p, error = (float(x) for x in mean_tests(arms, level, margin))
+    return Estimate(mean, low, high, counts, p, level, error)
+
+
+def mean_tests(
+    arms: Sequence[np.ndarray], level: float = LEVEL, margin: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Tests of means, many at a time.
+
+    Unpaired, variances are not pooled (Welch). From `MANY` observations in each arm on the degrees
+    of freedom are Welch's. Below they are those of the smaller arm, since Welch's are too many for
+    arms of unequal size whose values are skewed: 3 seeds against 12 then miss in 8%. Each bound is
+    the farther one of Student's and of Hall's for a skewed mean (Ann. Stat. 20, 1992), and p the
+    larger: where the tail of one arm is low and that of the other high, Student's alone misses in
+    10%.
+
+    Args:
+        arms: values [..., observations] of one or two arms, with variance.
+        level: the share of intervals that may miss.
+        margin: the difference that p is about.
+
+    Returns:
+        low, high, p and the standard error [...] of the mean, or of the first arm's mean minus the
+        second's.
+    """
+    from scipy.special import stdtr, stdtrit  # a tenth of the time of scipy.stats.t
+
+    counts = [values.shape[-1] for values in arms]
+    means = [values.mean(axis=-1) for values in arms]
+    mean = means[0] - (means[1] if len(means) > 1 else 0.0)
+    parts = [v.var(axis=-1, ddof=1) / n for v, n in zip(arms, counts, strict=True)]
+    error = np.sqrt(sum(parts))
+    freedom: Any = min(counts) - 1
+    if min(counts) >= MANY:
+        freedom = error**4 / sum(part**2 / (n - 1) for part, n in zip(parts, counts, strict=True))
+    # By the unbiased third cumulants: of six seeds the plain moments see three quarters of it.
+    thirds = [
+        ((values - center[..., None]) ** 3).sum(axis=-1) / math.perm(n, 3)
+        for values, center, n in zip(arms, means, counts, strict=True)
+    ]
+    skewness = (thirds[0] - sum(thirds[1:])) / error**3
     t = (mean - margin) / error
-    least = min(abs(t), abs(_hall(t, skewness)))
-    reach = float(stdtrit(freedom, 1 - level / 2))
-    low = mean - error * max(reach, _inverse_of_hall(reach, skewness))
-    high = mean - error * min(-reach, _inverse_of_hall(-reach, skewness))
-    return Estimate(mean, low, high, counts, float(2 * stdtr(freedom, -least)), level, error)
+    least = np.minimum(np.abs(t), np.abs(_hall(t, skewness)))
+    reach = stdtrit(freedom, 1 - level / 2)
+    low = mean - error * np.maximum(reach, _inverse_of_hall(reach, skewness))
+    high = mean - error * np.minimum(-reach, _inverse_of_hall(-reach, skewness))
+    return low, high, 2 * stdtr(freedom, -least), error
 
 
-def _skewness(arms: Sequence[np.ndarray], error: float) -> float:
-    """Of the mean of the first arm minus that of the second, by the unbiased third cumulants of the
-    values: of six seeds the plain moments see three quarters of the skewness."""
-    thirds = [((x - x.mean()) ** 3).sum() / math.perm(len(x), 3) for x in arms]
-    return float((thirds[0] - sum(thirds[1:])) / error**3)
-
-
-def _hall(t: float, skewness: float) -> float:
+def _hall(t: np.ndarray, skewness: np.ndarray) -> np.ndarray:
     """A t-value as it would be without the skewness, by Hall's cubic. Beyond its inflection, where
     it is flat and means nothing, it has no say."""
-    if -t * skewness > 3:
-        return math.copysign(math.inf, t)
-    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    cubic = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    return np.where(-t * skewness > 3, np.inf, cubic)
 
 
-def _inverse_of_hall(x: float, skewness: float) -> float:
+def _inverse_of_hall(x: np.ndarray, skewness: np.ndarray) -> np.ndarray:
     """The t-value of which `_hall` makes `x`, at most that of the inflection."""
-    if abs(skewness) < 1e-6:
-        return x
-    root = max(0.0, 1 + skewness * (x - skewness / 6))
-    return float(3 * (np.cbrt(root) - 1) / skewness)
+    straight = np.abs(skewness) < 1e-6
+    root = np.maximum(0.0, 1 + skewness * (x - skewness / 6))
+    return np.where(straight, x, 3 * (np.cbrt(root) - 1) / np.where(straight, 1.0, skewness))
 
 
 def _array(values: Values) -> np.ndarray:
     return np.array(list(values.values() if isinstance(values, Mapping) else values), dtype=float)
 
 
-def detectable(test: Estimate, n: int) -> float:
-    """The difference that `n` seeds in each arm would show with a chance of 80% or more (three
-    quarters for 3 to 5 seeds), if they vary as those of `test`."""
-    return float(_reach()[n] * test.error / math.sqrt(sum(1 / count for count in test.counts)))
+def detectable(sd: float, n: int, level: float = LEVEL) -> float:
+    """The difference that `n` seeds in each arm show with a chance of about 80%, where seeds have
+    the standard deviation `sd` (perf/calibration.py, power). Infinite below `FEWEST` seeds."""
+    return float(sd * _reach(level)[min(n, MOST)])
 
 
-def seeds_for(test: Estimate, difference: float) -> int | None:
-    """Seeds in each arm that would show a difference; see `detectable`. None: above 200."""
-    unit = detectable(test, FEWEST) / _reach()[FEWEST]
-    fitting = np.flatnonzero(_reach() * unit <= difference)
+def seeds_for(sd: float, difference: float, level: float = LEVEL) -> int | None:
+    """Seeds in each arm that would show a difference; see `detectable`. None: above `MOST`."""
+    fitting = np.flatnonzero(sd * _reach(level) <= difference)
     return int(fitting[0]) if len(fitting) else None
 
 
 @lru_cache
-def _reach() -> np.ndarray:
+def _reach(level: float) -> np.ndarray:
     """By seeds in each arm: the difference that is shown, for a standard deviation of 1. Hall's
     correction costs some of the 90% that Student's test alone would have."""
     from scipy.special import stdtrit
 
-    n = np.arange(FEWEST, 201)
-    reach = (stdtrit(n - 1, 1 - LEVEL / 2) + stdtrit(n - 1, 0.9)) * np.sqrt(2 / n)
+    n = np.arange(FEWEST, MOST + 1)
+    freedom = np.where(n >= MANY, 2 * (n - 1), n - 1)
+    reach = (stdtrit(freedom, 1 - level / 2) + stdtrit(freedom, 0.9)) * np.sqrt(2 / n)
     return np.concatenate([np.full(FEWEST, np.inf), reach])
 
 
@@ -230,7 +259,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -> str:
     """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `-` without a mean. A
-    difference that rounds to nothing is `less than 0.1 points`, and one of nothing `0 points`.
+    difference that rounds to nothing is `less than 0.1 points`, and one of nothing `0 points`. A
+    number that would round to 0 has the digits that show its sign: `[-1.6, -0.02]`.
 
     Args:
         percent: values are fractions and are shown in percent; a signed one in points.
@@ -243,24 +273,29 @@ def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -
     size = max((abs(value) for value in values if not math.isnan(value)), default=0.0)
     places = 1 if percent or size >= 10 else 2 if size >= 1 else 3
     places = 0 if size >= 1000 else places
-    form = f"{{:{'+' * signed},.{places}f}}"
-    mean, least, most = (form.format(round(value, places) + 0.0) for value in values)  # never -0.0
     unit = (" points" if signed else "%") if percent else ""
     if signed and not size:
         return f"0{unit}"
     if signed and not any(round(value, places) for value in values if value == value):
         return f"less than {10**-places:g}{unit}"
+    mean, least, most = (_digits(value, places, signed) for value in values)
     bounds = "" if math.isnan(test.low) else f" [{least}, {most}]"
     return f"{mean}{unit}{bounds}"
 
 
-def band(curves: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """The mean of the seeds' curves and Student's interval at every step that all of them have:
-    `step`, `value`, `low`, `high` (missing for one seed)."""
-    from scipy.stats import t
+def _digits(value: float, places: int, signed: bool) -> str:
+    """The number with so many digits after the point, or as many as show that it is not 0."""
+    if 1e-9 < abs(value) < 0.5 * 10**-places:
+        places = math.ceil(-math.log10(abs(value)) - 1e-9)
+        places += round(abs(value), places) == 0
+    return f"{round(value, places) + 0.0:{'+' * signed},.{places}f}"  # never -0.0
 
+
+def band(curves: Mapping[str, pd.Series]) -> pd.DataFrame:
+    """The mean of the seeds' curves with its `interval` at every step that all of them have:
+    `step`, `value`, `low`, `high` (missing without an interval)."""
     table = pd.DataFrame(dict(curves)).dropna() if curves else pd.DataFrame()
-    mean = table.mean(axis=1)
-    half = table.sem(axis=1) * t.ppf(1 - LEVEL / 2, max(table.shape[1] - 1, 1))
-    rows = {"step": table.index, "value": mean, "low": mean - half, "high": mean + half}
-    return pd.DataFrame(rows).reset_index(drop=True)
+    tests = [interval(row) for row in table.to_numpy(dtype=float).tolist()]
+    rows = {"step": table.index, "value": [test.mean for test in tests]}
+    rows |= {name: [getattr(test, name) for test in tests] for name in ("low", "high")}
+    return pd.DataFrame(rows)

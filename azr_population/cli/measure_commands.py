@@ -117,14 +117,16 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
 @click.argument(
     "runs",
     nargs=-1,
-    required=True,
     metavar="[NAME=]RUN...",
-    help="run directories, folders of seeds or AZR logs",
+    help="run directories, folders of seeds or of arms, or AZR logs",
 )
 @out_option(default="comparison.html", metavar="FILE.html", help="the page")
 @flag("--drop-failed", help="leave out runs that ended early or diverged; default: worst score")
+@flag(
+    "--plan", help="say what so many seeds would show, by the spread of RUNs or of ours, and stop"
+)
 @json_option
-def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) -> None:
+def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_json: bool) -> None:
     """Say which runs are better, by how much, at what cost.
 
     Prints a sentence for each pair of arms, with 95% intervals over seeds, and a table, and writes
@@ -134,16 +136,31 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, as_json: bool) ->
 
     \b
       azr-population compare runs/single runs/4t4s
-      azr-population compare runs/recipes/defaults/single runs/recipes/defaults/4t4s
+      azr-population compare runs/recipes/defaults             every arm in it
+      azr-population compare --plan                            before anything is played
       azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html
       azr-population compare stock=azr_console.log ours=runs/4t4s
 
-    A RUN is a run's folder, a folder of runs named seed_*, or the console output of stock AZR, one
-    run per file.
+    A RUN is a run's folder, a folder of runs named seed_*, a folder of such arms, or the console
+    output of stock AZR, one run per file.
     """
-    from azr_population.analysis.comparison import compare_arms
-    from azr_population.analysis.comparison_page import print_comparison, write_comparison
+    from azr_population.analysis.comparison import compare_arms, plan_seeds
+    from azr_population.analysis.comparison_page import (
+        print_comparison,
+        print_plan,
+        write_comparison,
+    )
 
+    if plan:
+        from azr_population.experiments.recipes import recipes_folder
+
+        ours = [str(recipes_folder() / "runs" / "defaults")]
+        seeds = plan_seeds(runs) if runs else plan_seeds(ours, pairs=(1, 3))
+        if as_json:
+            print(json.dumps(seeds.to_json(), indent=2))
+        else:
+            print_plan(seeds)
+        return
     compared = compare_arms(runs, drop_failed)
     page = str(write_comparison(compared, out))
     if as_json:

@@ -155,7 +155,7 @@ class RecipePlan:
     def _run(self, name: str, seed: int) -> PlannedRun:
         arm, options = self.arms.find(name), self.options
         place = Path(name, f"seed_{seed}")
-        steps = options.steps or self.protocol.steps
+        steps = options.steps or self.protocol.arm_steps.get(name, self.protocol.steps)
         path = self.out / self._protocol / place
         if self.in_azr:
             if arm.azr_overrides is None:

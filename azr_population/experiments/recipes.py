@@ -49,6 +49,8 @@ class Protocol(_Strict):
     """What all runs of one experiment have in common."""
 
     steps: int
+    arm_steps: dict[Annotated[str, BeforeValidator(str)], int] = {}
+    """Of the arms that are played for another number of steps."""
     seeds: int | str
     """How many, from 1; or which, as 11-22. Hypotheses are decided when all of them are there."""
     common: tuple[str, ...] = ()
@@ -77,6 +79,8 @@ class TableRow(_Strict):
     metric: str
     """As in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
     reduce: Reduce = "last_10pct"
+    step: int | None = None
+    """The number is that of a run which ends at this step; without, at its arm's last one."""
     role: str = ""
     """Empty: that of the metric's own roles (`metrics.py`). `mean` is the mean over roles."""
     ratio: bool = False

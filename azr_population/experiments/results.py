@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from azr_population.analysis.statistics import (
     holm,
     interval,
     interval_text,
+    seeds_for,
 )
 from azr_population.errors import UserError
 from azr_population.experiments.claims import (
@@ -59,6 +61,8 @@ _BEST_NOTE = (
     "a single one by luck: a best member above the single agent, or a weakest one below it, is not "
     "evidence. The means can be compared."
 )
+_WORTH = 0.03
+"""The difference for which a hypothesis that was not shown names the seeds."""
 
 Runs = Mapping[str, Mapping[str, RunData]]
 """arm -> seed -> the run."""
@@ -92,7 +96,7 @@ def draw(plan: RecipePlan) -> Path:
     parts: list[str] = []
     results, hypotheses = results_of(recipe, tables, plan.lengths, plan.planned)
     if recipe.hypotheses:
-        files["hypotheses.csv"] = hypotheses.drop(columns="seeds")
+        files["hypotheses.csv"] = hypotheses.drop(columns=["seeds", "excluded"])
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
         files["table.csv"] = results.drop(columns="differs", errors="ignore")
@@ -143,15 +147,16 @@ def decide(recipe: Recipe, samples: Samples, planned: int) -> tuple[pd.DataFrame
 
 
 def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
-    """The number of every row and run that has come to its arm's length in steps."""
+    """The number of every row and run that has come to the row's step, or to its arm's length."""
     samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
     for label, row in recipe.rows.items():
         for arm, of_arm in tables.items():
+            end = row.step or lengths[arm]
             for seed, table in of_arm.items():
                 points = curve(table, row.metric, row.role)
-                points = points[points.index <= lengths[arm]]
-                value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
-                if table["step"].max() >= lengths[arm] and not math.isnan(value):
+                points = points[points.index <= end]
+                value = REDUCERS[row.reduce](points, end) if len(points) else math.nan
+                if table["step"].max() >= end and not math.isnan(value):
                     samples[label].setdefault(arm, {})[seed] = value
         if row.ratio:
             base = samples[label].get(recipe.baseline, {})
@@ -163,42 +168,56 @@ def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Sa
 
 
 def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
-    """A line per hypothesis: what it says, its test and the verdict. One of several is tested at
-    Bonferroni's level, which has intervals."""
-    lines: list[dict[str, Any]] = []
+    """A line per hypothesis: what it says, its test and the verdict, p by Holm's correction.
+    Intervals are at Bonferroni's level, since Holm's has none."""
+    level = LEVEL / max(len(recipe.hypotheses), 1)
+    tests = []
     for hypothesis in recipe.hypotheses:
         of_row = samples[hypothesis.row]
         a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
-        test, text = NOTHING, "not decided: nothing was measured"
-        if a and (b or not hypothesis.than):
-            level = LEVEL / len(recipe.hypotheses)
-            test = compare(a, b, False, level, hypothesis.margin)
-            text = verdict(hypothesis, test, planned)
+        measured = a and (b or not hypothesis.than)
+        tests.append(compare(a, b, False, level, hypothesis.margin) if measured else NOTHING)
+    # Hypotheses without runs yet count as well.
+    corrected = holm([1.0 if math.isnan(test.p) else test.p for test in tests])
+    lines: list[dict[str, Any]] = []
+    for hypothesis, test, p in zip(recipe.hypotheses, tests, corrected, strict=True):
+        test = replace(test, p=math.nan if math.isnan(test.p) else p)
+        text = verdict(hypothesis, test, planned)
         lines.append(
             hypothesis.model_dump()
             | {"n": test.n, **_bounds("", test)}
             | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
             | {"verdict": text}
             | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
+            | {"excluded": _excluded(recipe, hypothesis, test, text)}
         )
-    tested = pd.DataFrame(lines)
-    if not lines:
-        return tested
-    # Hypotheses without runs yet count as well.
-    corrected = pd.Series(holm(tested["p"].fillna(1.0).tolist()))
-    return tested.assign(p=corrected.where(tested["p"].notna()))
+    return pd.DataFrame(lines)
 
 
 def verdict(hypothesis: Hypothesis, test: Estimate, planned: int) -> str:
-    """`shown`, `refuted`, `not shown`, or why it is `not decided`."""
+    """`shown`, `refuted`, `not shown`, or why it is `not decided`; the test's p is corrected."""
+    if not test.n:
+        return "not decided: nothing was measured"
     if set(test.counts) != {planned}:
         here = " and ".join(map(str, dict.fromkeys(test.counts)))
         return f"not decided (planned for {planned} seeds, here {here})"
-    if math.isnan(test.low):
+    if math.isnan(test.p):
         return "not decided: one seed, or no variance, has no interval"
-    if test.low > hypothesis.margin:
-        return "shown"
-    return "refuted" if test.high < hypothesis.margin else "not shown"
+    if not test.p < LEVEL:
+        return "not shown"
+    return "shown" if test.mean > hypothesis.margin else "refuted"
+
+
+def _excluded(recipe: Recipe, hypothesis: Hypothesis, test: Estimate, text: str) -> str:
+    """What a hypothesis that was not shown leaves out, and what it would take to see as much."""
+    if text != "not shown" or not is_percent(recipe.rows[hypothesis.row].metric):
+        return ""
+    seeds = seeds_for(test.sd, _WORTH, test.level) or "above 200"
+    worth = f"{100 * _WORTH:.0f} points" + " beyond the margin" * (hypothesis.margin != 0)
+    return (
+        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {seeds} "
+        "seeds an arm"
+    )
 
 
 def _table(
@@ -307,9 +326,10 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
                 f" ({tested['confidence']:.1%} interval), n={tested['seeds']}, p={tested['p']:.2g}"
             )
             line += ": "
-        lines.append(f"{line}**{tested['verdict']}**.")
+        lines.append(f"{line}**{tested['verdict']}**{tested['excluded']}.")
     if len(hypotheses) > 1:
-        lines += ["", "p is corrected by Holm for their number, the intervals by Bonferroni."]
+        note = "p is corrected by Holm for their number, and decides; the intervals by Bonferroni."
+        lines += ["", note]
     if recipe.decision:
         lines += ["", f"Decision: {recipe.decision}"]
     return "\n".join(lines)

@@ -11,10 +11,16 @@ import yaml
 from refusals import refuses
 from rich.console import Console
 
-from azr_population.analysis.comparison import compare_arms
-from azr_population.analysis.comparison_page import _lines, print_comparison, write_comparison
+from azr_population.analysis.comparison import compare_arms, plan_seeds
+from azr_population.analysis.comparison_page import (
+    _lines,
+    print_comparison,
+    print_plan,
+    write_comparison,
+)
 from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.metrics import all_metrics
+from azr_population.analysis.statistics import detectable, seeds_for
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 
@@ -342,7 +348,7 @@ def test_no_difference_shown_says_what_would_show(tmp_path):
     (pair,) = compare_arms([first, write_arm(tmp_path / "b", [0.31, 0.36, 0.41])]).pairs
     # sd 5 points: (t(.975, 2) + t(.9, 2)) * 5 * sqrt(2 / 3) = 25.3
     assert "with 3 seeds differences above 25.3 points would show" in pair.sentence
-    assert "for 3 points take about 61 seeds" in pair.sentence
+    assert "; 3 points would take about 60" in pair.sentence
 
 
 def test_values_far_apart_are_said(tmp_path):
@@ -376,3 +382,29 @@ def test_a_metric_of_ones_own_has_a_row_and_a_chart(tmp_path):
     (run / "environment.json").write_text(json.dumps({"metrics": [{**metric, "section": "<b>"}]}))
     with pytest.raises(UserError, match=r"environment.json is damaged: metrics.0.section"):
         compare_arms([str(tmp_path / "one"), str(tmp_path / "two")])
+
+
+def test_a_folder_of_arms_is_taken_apart(tmp_path):
+    for name, scores in (("a", [0.3, 0.31]), ("b", [0.4, 0.41])):
+        write_arm(tmp_path / "arms" / name, scores)
+    write_run(tmp_path / "arms" / "single_run", {20: 0.5})
+    (tmp_path / "arms" / "results").mkdir()
+    arms = arms_of([str(tmp_path / "arms")])
+    assert {arm.name: len(arm.runs) for arm in arms} == {"a": 2, "b": 2, "single_run": 1}
+
+
+def test_a_plan_has_the_spread_within_arms_and_the_seeds_for_it(tmp_path, capsys):
+    """Seeds differ by 2 points within each arm, whatever the arms' means."""
+    arms = [write_arm(tmp_path / n, [m, m + 0.02, m + 0.04]) for n, m in (("a", 0.3), ("b", 0.6))]
+    plan = plan_seeds(arms)
+    assert plan.sd == pytest.approx(0.02) and plan.pairs == [1]
+    six = plan.differences(1)[plan.SEEDS.index(6)]
+    assert six == pytest.approx(detectable(0.02, 6))
+    assert plan.seeds(1)[3] == seeds_for(0.02, 0.03)
+    print_plan(plan)
+    out = capsys.readouterr().out
+    assert "2.0 points" in out and "6 runs of 2 arms" in out
+    json.dumps(plan.to_json(), allow_nan=False)
+    assert plan_seeds(arms[:1]).pairs == [1], "one arm is enough for a plan"
+    with refuses("no arm has two seeds"):
+        plan_seeds([str(write_run(tmp_path / "alone", {20: 0.5}))])

@@ -31,7 +31,16 @@ def test_student_of_three():
     assert result.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), abs=1e-5)
 
 
-def test_unequal_arms_have_the_freedom_of_the_smaller_one():
+def test_six_seeds_in_each_arm_have_welchs_freedom():
+    """Symmetric values have no skewness, so interval and p are those of Welch's test."""
+    a, b = (0.0, 1.0, 2.0, 5.0, 6.0, 7.0), (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
+    result = compare(a, b, False)
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    assert result.p == pytest.approx(welch.pvalue)
+    assert (result.low, result.high) == pytest.approx(tuple(welch.confidence_interval()))
+
+
+def test_fewer_seeds_have_the_freedom_of_the_smaller_arm():
     # The error is Welch's, sqrt(5 / 12 + 1 / 3); t(2, .975) = 4.302653.
     result = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 3.0), False)
     assert result.counts == (4, 3) and result.mean == pytest.approx(2.5)
@@ -72,10 +81,13 @@ def test_without_variance_or_below_three_seeds_there_is_no_interval():
 def test_seeds_that_would_show_a_difference():
     test = compare((0.30, 0.35, 0.40), (0.31, 0.36, 0.41), False)  # a spread of 5 points
     reach = stats.t.isf(0.025, 2) + stats.t.isf(0.1, 2)
-    assert detectable(test, 3) == pytest.approx(reach * 0.05 * math.sqrt(2 / 3))
-    n = seeds_for(test, 0.03)
-    assert detectable(test, n) <= 0.03 < detectable(test, n - 1)
-    assert seeds_for(test, 0.001) is None
+    assert test.sd == pytest.approx(0.05)
+    assert detectable(test.sd, 3) == pytest.approx(reach * 0.05 * math.sqrt(2 / 3))
+    n = seeds_for(test.sd, 0.03)
+    assert detectable(test.sd, n) <= 0.03 < detectable(test.sd, n - 1)
+    assert seeds_for(test.sd, 0.001) is None
+    assert math.isinf(detectable(test.sd, 2))
+    assert seeds_for(test.sd, 0.03, level=0.05 / 6) > n
 
 
 @pytest.mark.parametrize(
@@ -90,6 +102,17 @@ def test_a_difference_that_rounds_to_nothing_is_said_so():
     tiny = Estimate(0.0002, 0.0001, 0.0003, (12,))
     assert interval_text(tiny, percent=True, signed=True) == "less than 0.1 points"
     assert interval_text(Estimate(0.0, math.nan, math.nan, (1,)), signed=True) == "0"
+
+
+def test_a_bound_keeps_its_sign():
+    """-0.02 points is below 0, and is not -0.0 or +0.0."""
+    low, high = (Estimate(-0.8, *b, (6,)) for b in ((-1.6, -0.0213), (-1.6, 0.0004)))
+    assert interval_text(low, signed=True) == "-0.80 [-1.60, -0.02]"
+    assert interval_text(high, signed=True) == "-0.80 [-1.60, +0.0004]"
+    assert interval_text(Estimate(0.031, -0.000213, 0.06, (6,)), True, True) == (
+        "+3.1 points [-0.02, +6.0]"
+    )
+    assert interval_text(Estimate(0.5, 0.0, 0.9996, (6,)), True) == "50.0% [0.0, 100.0]"
 
 
 def test_one_seed_has_no_interval():
@@ -128,6 +151,15 @@ def test_band_has_the_steps_of_all_seeds():
     result = band({"a": pd.Series({1: 1.0, 2: 3.0}), "b": pd.Series({2: 5.0, 3: 0.0})})
     assert result["step"].tolist() == [2] and result["value"].tolist() == [4.0]
     assert band({}).empty
+
+
+def test_a_band_has_the_intervals_of_the_table():
+    values = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 11.0)
+    (row,) = band({i: pd.Series({7: value}) for i, value in enumerate(values)}).itertuples()
+    test = interval(values)
+    assert (row.step, row.value, row.low, row.high) == (7, test.mean, test.low, test.high)
+    two = band({"a": pd.Series({1: 1.0}), "b": pd.Series({1: 2.0})})
+    assert two["low"].isna().all(), "two seeds have no interval, in tables and in pictures"
 
 
 def test_one_formatter():

@@ -20,6 +20,7 @@ from azr_population.config.load import load_config
 from azr_population.config.schema import HyperparameterConfig
 from azr_population.errors import UserError
 from azr_population.experiments.plan import (
+    RecipePlan,
     check_runs,
     check_saving,
     other_values,
@@ -34,7 +35,14 @@ from azr_population.experiments.recipes import (
     recipes_folder,
     seed_numbers,
 )
-from azr_population.experiments.results import draw, learning_rate, results_of, verdict
+from azr_population.experiments.results import (
+    decide,
+    draw,
+    learning_rate,
+    results_of,
+    samples_of,
+    verdict,
+)
 from azr_population.hosts.azr.settings import read_settings
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
@@ -278,7 +286,7 @@ def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
     typed = ["recipe", "what_ships", "--from-results", "--out", str(tmp_path)]
     assert main(typed) == 0
     shown = capsys.readouterr().out
-    assert "(98.8% interval), n=6, p=0.14: **not shown**" in shown
+    assert "(98.8% interval), n=6, p=0.1: **not shown**; more than 5.1 points is excluded" in shown
     assert main([*typed, "--seeds", "81-84"]) == 0
     assert "not decided (planned for 6 seeds, here 4)" in capsys.readouterr().out
 
@@ -296,12 +304,59 @@ def test_a_learning_rate_that_members_drew_is_shown_as_its_range(tmp_path):
 
 def test_verdicts():
     planned = RECIPE.hypotheses[0]
-    above, below, over = ((1.0, 0.1, 2.0), (-1.0, -2.0, -0.1), (0.0, -1.0, 1.0))
-    verdicts = [verdict(planned, Estimate(*v, (4, 4)), 4) for v in (above, below, over)]
-    assert verdicts == ["shown", "refuted", "not shown"]
+    above, below, over = ((1.0, 0.1, 2.0, 0.01), (-1.0, -2.0, -0.1, 0.01), (0.0, -1.0, 1.0, 0.9))
+
+    def of(mean, low, high, p, counts=(4, 4), hypothesis=planned):
+        return verdict(hypothesis, Estimate(mean, low, high, counts, p), 4)
+
+    assert [of(*v) for v in (above, below, over)] == ["shown", "refuted", "not shown"]
     for counts in ((5, 5), (4, 3), (4, 1)):
-        assert verdict(planned, Estimate(*above, counts), 4).startswith("not decided (planned")
-    point = Estimate(1.0, math.nan, math.nan, (4, 4))
-    assert verdict(planned, point, 4).startswith("not decided")
+        assert of(*above, counts).startswith("not decided (planned")
+    assert of(1.0, math.nan, math.nan, math.nan).startswith("not decided")
     margin = planned.model_copy(update={"margin": 0.5})
-    assert verdict(margin, Estimate(*above, (4,)), 4) == "not shown"
+    assert of(1.0, 0.1, 2.0, 0.2, (4,), margin) == "not shown"
+    assert of(0.1, -0.1, 0.3, 0.01, (4,), margin) == "refuted"
+
+
+def test_holm_decides_and_a_null_says_what_it_excludes(tmp_path):
+    """Of two hypotheses the second needs .05 only, once the first is shown at .025."""
+    two = RECIPE.model_copy(
+        update={"hypotheses": (*RECIPE.hypotheses, RECIPE.hypotheses[0].model_copy())}
+    )
+    row = "eval at the end"
+    a, b = (0.40, 0.41, 0.42, 0.43, 0.44, 0.45), (0.385, 0.395, 0.405, 0.415, 0.425, 0.435)
+    samples = {label: {} for label in two.rows} | {
+        row: {"one": dict(enumerate(b)), "two": dict(enumerate(a))}
+    }
+    _, tested = decide(two, samples, 6)
+    assert list(tested["verdict"]) == ["not shown"] * 2
+    assert (
+        "more than 4." in tested["excluded"][0] and "3 points would take" in tested["excluded"][0]
+    )
+    shifted = {key: value + 0.0075 for key, value in samples[row]["two"].items()}
+    samples[row] |= {"three": {key: value + 0.5 for key, value in shifted.items()}}
+    first = two.hypotheses[0].model_copy(update={"arm": "three"})
+    both = two.model_copy(update={"hypotheses": (first, two.hypotheses[1])})
+    samples[row]["two"] = shifted
+    _, tested = decide(both, samples, 6)
+    assert tested["p"][1] < 0.05 and tested["low"][1] < 0, "Holm shows it, Bonferroni would not"
+    assert list(tested["verdict"]) == ["shown", "shown"]
+
+
+def test_arms_of_different_lengths_are_compared_at_a_rows_step():
+    row = TableRow(label="eval at step 4", metric="eval/greedy", reduce="last", step=4)
+    recipe = RECIPE.model_copy(update={"table": (row, *RECIPE.table), "hypotheses": ()})
+    longer = table(0.3, 0.4, 0.5, 0.6, 0.7, 0.8, steps=8)
+    tables = {"one": {"seed_1": longer}, "two": {"seed_1": table(0.2, 0.9)}}
+    samples = samples_of(recipe, tables, {"one": 8, "two": 4})
+    assert samples["eval at step 4"] == {"one": {"seed_1": 0.4}, "two": {"seed_1": 0.9}}
+    assert samples["eval at the end"] == {"one": {"seed_1": 0.8}, "two": {"seed_1": 0.9}}
+
+
+def test_an_arm_is_played_for_its_own_number_of_steps(tmp_path):
+    protocol = ARMS.protocols["defaults"].model_copy(update={"arm_steps": {"two": 6}})
+    arms = ARMS.model_copy(update={"protocols": {"defaults": protocol}})
+    options = plan(tmp_path).options
+    lengths = RecipePlan(RECIPE, arms, options).lengths
+    assert lengths == {"one": 4, "two": 6}
+    assert RecipePlan(RECIPE, arms, replace(options, steps=3)).lengths == {"one": 3, "two": 3}
