@@ -331,9 +331,10 @@ def test_holm_decides_and_a_null_says_what_it_excludes(tmp_path):
     _, tested = decide(two, samples, 6)
     assert list(tested["verdict"]) == ["not shown"] * 2
     assert (
-        "more than 4." in tested["excluded"][0] and "3 points would take" in tested["excluded"][0]
+        "more than 4.3 points is excluded" in tested["excluded"][0]
+        and "3 points would take" in tested["excluded"][0]
     )
-    shifted = {key: value + 0.0075 for key, value in samples[row]["two"].items()}
+    shifted = {key: value + 0.011 for key, value in samples[row]["two"].items()}
     samples[row] |= {"three": {key: value + 0.5 for key, value in shifted.items()}}
     first = two.hypotheses[0].model_copy(update={"arm": "three"})
     both = two.model_copy(update={"hypotheses": (first, two.hypotheses[1])})
