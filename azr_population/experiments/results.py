@@ -175,8 +175,10 @@ def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
     for hypothesis in recipe.hypotheses:
         of_row = samples[hypothesis.row]
         a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
-        measured = a and (b or not hypothesis.than)
-        tests.append(compare(a, b, False, level, hypothesis.margin) if measured else NOTHING)
+        if a and (b or not hypothesis.than):
+            tests.append(compare(a, b, False, level, hypothesis.margin))
+        else:
+            tests.append(NOTHING)
     # Hypotheses without runs yet count as well.
     corrected = holm([1.0 if math.isnan(test.p) else test.p for test in tests])
     lines: list[dict[str, Any]] = []
