@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import NormalDist
 from typing import Any
@@ -20,7 +20,6 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveFloat,
-    StrictStr,
 )
 
 from azr_population.errors import UserError
@@ -69,10 +68,10 @@ class Member:
 class _StoredMember(BaseModel):
     """A member as a checkpoint has it, which may come from anybody."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    name: StrictStr
-    role: Role
+    name: str
+    role: Role = Field(strict=False)
     slot: NonNegativeInt
     mu: float = Field(ge=-1e4, le=1e4)
     sigma: float = Field(gt=0, le=1e3)
@@ -111,6 +110,11 @@ def tally(games: Sequence[Outcome]) -> dict[str, int]:
     return {outcome.value: games.count(outcome) for outcome in Outcome}
 
 
+_MOST_APART = 10.0
+"""Standard deviations between two ratings above which a result changes them as it does at this
+distance."""
+
+
 class RatingSystem:
     """TrueSkill; it holds no ratings.
 
@@ -140,7 +144,13 @@ class RatingSystem:
         played = sorted(games, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
-        proposer, solver = self._before_match(teacher), self._before_match(student)
+        # Beyond this many deviations of a game's margin `trueskill` divides by 0.
+        drifting = 2 * (self._trueskill.beta**2 + self.tau**2)
+        most = _MOST_APART * math.sqrt(drifting + teacher.sigma**2 + student.sigma**2)
+        gap = teacher.mu - student.mu
+        excess = gap - max(-most, min(gap, most))
+        proposer = self._before_match(replace(teacher, mu=teacher.mu - excess))
+        solver = self._before_match(student)
         for game in played:
             ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
             (proposer,), (rated_solver,) = self._trueskill.rate(
@@ -148,7 +158,7 @@ class RatingSystem:
             )
             # An invalid proposal lowers the teacher's rating and leaves the student's.
             solver = solver if game is Outcome.INVALID else rated_solver
-        return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
+        return Rating(proposer.mu + excess, proposer.sigma), Rating(solver.mu, solver.sigma)
 
     def win_probability(self, rating: Rating, other: Rating) -> float:
         """The probability that `rating` beats `other` in a game, ignoring draws:

@@ -111,3 +111,19 @@ def test_recentering_sets_the_students_mean_and_keeps_every_difference():
     assert roster.recenter_ratings() == 3.0
     assert [member.rating for member in roster] == [Rating(mu, 2.0) for mu in (23, 29, 26, 24)]
     assert roster.recenter_ratings() == 0.0
+
+
+@pytest.mark.parametrize(("teacher", "student"), [(325.0, 25.0), (-1e4, 1e4), (1e4, -1e4)])
+@pytest.mark.parametrize("outcome", [WIN, LOSS, DRAW, INVALID])
+def test_ratings_far_apart_change_as_those_ten_deviations_apart(teacher, student, outcome):
+    system = RatingSystem()
+    far = system.rate_match(Rating(teacher, 1.0), Rating(student, 1.0), [outcome])
+    apart = 10.0 * (2 * (25 / 6) ** 2 + 2 * (25 / 300) ** 2 + 2) ** 0.5
+    sign = 1 if teacher > student else -1
+    near = system.rate_match(Rating(sign * apart, 1.0), Rating(0.0, 1.0), [outcome])
+    assert far[0].mu - teacher == pytest.approx(near[0].mu - sign * apart, abs=1e-9)
+    assert far[1].mu - student == pytest.approx(near[1].mu, abs=1e-9)
+    assert [rating.sigma for rating in far] == pytest.approx([rating.sigma for rating in near])
+    surprising = outcome is (WIN if teacher > student else LOSS)
+    assert (abs(far[0].mu - teacher) > 0.1) == (surprising or outcome is DRAW or (
+        outcome is INVALID and teacher > student))  # fmt: skip
