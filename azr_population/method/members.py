@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from statistics import NormalDist
 from typing import Any
@@ -123,12 +123,14 @@ class RatingSystem:
     not change.
 
     Args:
-        tau: standard deviation of the skill's drift, in points. TrueSkill adds it before every
-            game. Here it is added once per match, because all games of a match are played with the
-            same weights.
+        tau: standard deviation of the skill's drift in a game, in points. All games of a match are
+            played with the same weights, so the drift of all of them, tau times the root of their
+            number, is added before the first. The default is half of TrueSkill's: it predicts
+            results best of those with which older members are not rated too high beside children
+            (perf/ratings.py).
     """
 
-    def __init__(self, tau: float = 25.0 / 300.0) -> None:
+    def __init__(self, tau: float = 25.0 / 600.0) -> None:
         self.tau = tau
         self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=0.1)
 
@@ -144,13 +146,12 @@ class RatingSystem:
         played = sorted(games, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
+        proposer, solver = (self._before_match(one, len(played)) for one in (teacher, student))
         # Beyond this many deviations of a game's margin `trueskill` divides by 0.
-        drifting = 2 * (self._trueskill.beta**2 + self.tau**2)
-        most = _MOST_APART * math.sqrt(drifting + teacher.sigma**2 + student.sigma**2)
-        gap = teacher.mu - student.mu
+        variance = 2 * self._trueskill.beta**2 + proposer.sigma**2 + solver.sigma**2
+        most, gap = _MOST_APART * math.sqrt(variance), teacher.mu - student.mu
         excess = gap - max(-most, min(gap, most))
-        proposer = self._before_match(replace(teacher, mu=teacher.mu - excess))
-        solver = self._before_match(student)
+        proposer = self._trueskill.create_rating(proposer.mu - excess, proposer.sigma)
         for game in played:
             ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
             (proposer,), (rated_solver,) = self._trueskill.rate(
@@ -166,8 +167,9 @@ class RatingSystem:
         variance = 2.0 * self._trueskill.beta**2 + rating.sigma**2 + other.sigma**2
         return NormalDist().cdf((rating.mu - other.mu) / math.sqrt(variance))
 
-    def _before_match(self, rating: Rating) -> trueskill.Rating:
-        return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))
+    def _before_match(self, rating: Rating, games: int) -> trueskill.Rating:
+        drift = self.tau * math.sqrt(games)
+        return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, drift))
 
 
 class Roster:
