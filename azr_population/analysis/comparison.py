@@ -136,6 +136,17 @@ class Pair:
     """Tokens that `arm` generated for one that `than` did."""
     sentence: str
 
+    @property
+    def badge(self) -> str:
+        """`better`, `worse`, `no difference shown`, `no verdict` or `not compared`."""
+        if self.metric is None:
+            return "not compared"
+        if math.isnan(self.difference.low):
+            return "no verdict"
+        if not self.difference.p < LEVEL:
+            return "no difference shown"
+        return "better" if self.difference.mean > 0 else "worse"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -298,7 +309,7 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     rows = [row for row in rows if any(of_arm.samples for of_arm in row.measured)]
     rows = [row for row in rows if not _repeats(row, rows)]
     step = measuring.step
-    pairs = _pairs(arms, rows, measuring)
+    pairs = _pairs(arms, drop_failed)
     return Comparison(arms, step, rows, pairs, *differences(arms, step))
 
 
@@ -359,9 +370,7 @@ def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
 
 def compare_skill(arms: Sequence[ComparedArm]) -> list[Pair]:
     """The sentences alone, of arms that are loaded."""
-    measuring = _Measuring(arms, drop_failed=False)
-    rows = [measuring.row(all_metrics()[name]) for name in PRIMARY_METRICS]
-    return _pairs(arms, [row for row in rows if any(m.samples for m in row.measured)], measuring)
+    return _pairs(arms, drop_failed=False)
 
 
 def _repeats(row: ComparedMetric, rows: Sequence[ComparedMetric]) -> bool:
@@ -403,43 +412,48 @@ def _mean_tokens(arm: ComparedArm, step: int) -> float:
     return sum(sums) / len(sums) if complete and all(sums) else math.nan
 
 
-def _pairs(
-    arms: Sequence[ComparedArm], rows: Sequence[ComparedMetric], measuring: _Measuring
-) -> list[Pair]:
-    """A sentence for each two arms, by the first measure of skill that both have."""
-    chosen: dict[tuple[int, int], ComparedMetric] = {}
-    skill = [row for row in rows if row.metric.name in PRIMARY_METRICS]
-    places = [(arm, than) for than, arm in combinations(range(len(arms)), 2)]
-    for pair in places:
-        fitting = (row for row in skill if pair in row.tests)
-        if row := next(fitting, None):
-            chosen[pair] = row
+def _pairs(arms: Sequence[ComparedArm], drop_failed: bool) -> list[Pair]:
+    """A sentence for each two arms, by the first measure of skill that both have, at the last step
+    of these two: a third arm that is shorter does not move it. Compared pairs come first."""
+    order = [(arm, than) for than, arm in combinations(range(len(arms)), 2)]
+    two = {pair: _Measuring([arms[i] for i in reversed(pair)], drop_failed) for pair in order}
+    skill = {
+        pair: [row for row in map(measuring.row, _skill()) if any(m.samples for m in row.measured)]
+        for pair, measuring in two.items()
+    }
+    chosen = {
+        pair: row
+        for pair in order
+        if (row := next((row for row in skill[pair] if row.tests), None)) is not None
+    }
     # Pairs may be compared by different measures, but are one family.
-    tests = with_holm({pair: row.tests[pair] for pair, row in chosen.items()})
-    means = [_mean_tokens(arm, measuring.step) for arm in arms]
+    tests = with_holm({pair: row.tests[1, 0] for pair, row in chosen.items()})
     pairs = []
-    for arm, than in places:
-        first, other = arms[arm], arms[than]
-        ratio = means[arm] / means[than]
+    for pair in sorted(order, key=lambda pair: pair not in chosen):
+        first, other = (arms[i] for i in pair)
+        ratio = _mean_tokens(first, two[pair].step) / _mean_tokens(other, two[pair].step)
         tokens = None if math.isnan(ratio) else ratio
         cost = f"at {tokens:.1f} times the tokens" if tokens else "tokens unknown"
         settings = short_differences(first, other)
         end = f", {cost}{f'; {settings}' if settings else ''}"
-        row = chosen.get((arm, than))
+        row = chosen.get(pair)
         if row is None:
-            reasons = [f"{each.metric.title}: {each.why_not(arm, than)}" for each in skill]
+            reasons = [f"{each.metric.title}: {each.why_not(1, 0)}" for each in skill[pair]]
             reason = "; ".join(reasons) or "neither has a measure of skill"
-            said = f"{first.name} and {other.name} are not compared: {reason}{end}"
-            pairs.append(Pair(first.name, other.name, None, NOTHING, tokens, said))
+            sentence = f"{first.name} and {other.name} are not compared: {reason}{end}"
+            pairs.append(Pair(first.name, other.name, None, NOTHING, tokens, sentence))
             continue
-        test = tests[arm, than]
-        said = _verdict(first.name, other.name, row, test, measuring.step, len(chosen)) + end
-        for place in (arm, than):
-            said += _left_out(arms[place].name, row.measured[place], measuring.drop_failed)
-            if far_apart(row.measured[place].samples):
-                said += f"; seeds of {arms[place].name} lie far apart, so its mean is unsure"
-        pairs.append(Pair(first.name, other.name, row.metric, test, tokens, said))
+        sentence = _verdict(row, tests[pair], two[pair].step, len(chosen)) + end
+        for arm, measured in zip((first, other), row.measured[::-1], strict=True):
+            sentence += _left_out(arm.name, measured, drop_failed)
+            if far_apart(measured.samples):
+                sentence += f"; seeds of {arm.name} lie far apart, so its mean is unsure"
+        pairs.append(Pair(first.name, other.name, row.metric, tests[pair], tokens, sentence))
     return pairs
+
+
+def _skill() -> list[Metric]:
+    return [all_metrics()[name] for name in PRIMARY_METRICS]
 
 
 def _left_out(name: str, measured: Measured, dropped: bool) -> str:
@@ -452,7 +466,9 @@ def _left_out(name: str, measured: Measured, dropped: bool) -> str:
     return f"; counted as 0% in {name}: {named}; --drop-failed leaves them out"
 
 
-def _verdict(arm: str, than: str, row: ComparedMetric, test: Estimate, end: int, pairs: int) -> str:
+def _verdict(row: ComparedMetric, test: Estimate, end: int, pairs: int) -> str:
+    """A sentence on the second arm of the row against the first."""
+    than, arm = (each.name for each in row.arms)
     n, m = test.counts
     seeds = f"{n} seed{'s' * (n > 1)}" if n == m else f"{n} seeds against {m}"
     title = _in_sentence(row.metric)
@@ -461,7 +477,13 @@ def _verdict(arm: str, than: str, row: ComparedMetric, test: Estimate, end: int,
     way = "higher" if test.mean > 0 else "lower"
     scores = f"{abs(100 * test.mean):.1f} points {way} than {than} on {title}"
     if math.isnan(test.low):
-        why = "fewer than three seeds" if min(n, m) < FEWEST else "without variance"
+        if abs(test.mean) < 1e-9:
+            scores = f"as high as {than} on {title}"
+        why = "fewer than three seeds"
+        if min(n, m) >= FEWEST:
+            equal = [a.name for a, of in zip(row.arms, row.measured, strict=True)
+                     if len({*of.samples.values()}) == 1]  # fmt: skip
+            why = f"all seeds of {' and of '.join(equal)} score the same"
         return f"No verdict: {arm} scores {scores}, {seeds}; {why}, this may be chance"
     holm_note = f", p = {test.p:.2g} by Holm for {pairs} pairs" if pairs > 1 else ""
     text = interval_text(test, percent=True, signed=True)

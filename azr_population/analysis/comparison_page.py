@@ -104,7 +104,8 @@ def write_comparison(compared: Comparison, out: Path) -> Path:
     text = html.page(
         "comparison.html.j2",
         f"{' and '.join(names[1:])} against {names[0]}",
-        sentences=[pair.sentence for pair in compared.pairs],
+        answers=[pair for pair in compared.pairs if pair.metric],
+        refusals=[pair for pair in compared.pairs if not pair.metric],
         arms=[_about(arm) for arm in arms],
         intervals=html.embed(_intervals(compared), f"Difference to {names[0]}", "95% intervals"),
         heads=heads,

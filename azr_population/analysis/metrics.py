@@ -1,4 +1,4 @@
-"""Metrics of a run, each declared once, for tables, charts and comparisons."""
+"""What can be measured of a run: every metric declared once, for tables, charts and comparisons."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SHARED = (
 
 
 def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
-    """Metrics of these runs beside the shared ones, each name once."""
+    """What these runs measure beside the shared metrics, each name once."""
     shared = {metric.name for metric in SHARED}
     measures = {metric.name: metric for run in runs for metric in run.measures}
     return [metric for name, metric in measures.items() if name not in shared]
@@ -72,8 +72,9 @@ def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
 
 def metric_named(name: str) -> Metric | None:
     """The metric of this name; a part of the held-out tasks (`eval/greedy/deep`) is like all."""
-    whole = "eval/greedy" if name.startswith("eval/greedy/") else name
-    return all_metrics().get(whole)
+    if name.startswith(("eval/greedy/", "eval/worst/")):
+        name = name[: name.index("/", len("eval/"))]
+    return all_metrics().get(name)
 
 
 @cache

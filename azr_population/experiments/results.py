@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from rich.console import Console
 from rich.markdown import Markdown
 
 from azr_population.analysis.statistics import (
@@ -31,7 +32,6 @@ from azr_population.analysis.statistics import (
     interval_text,
     seeds_for,
 )
-from azr_population.console.output import StandardOutput
 from azr_population.errors import UserError
 from azr_population.experiments.claims import (
     Tables,
@@ -101,7 +101,7 @@ def draw(plan: RecipePlan) -> Path:
     if recipe.table:
         files["table.csv"] = results.drop(columns="differs", errors="ignore")
         parts += [_table_markdown(recipe, results), _TABLE_NOTE.format(baseline=recipe.baseline)]
-        if any(row.metric in ("eval/best", "eval/worst") for row in recipe.table):
+        if any(row.metric.startswith(("eval/best", "eval/worst")) for row in recipe.table):
             parts.append(_BEST_NOTE)
     shown = _joined([*heading[2:], *parts])
     for chart in recipe.charts:
@@ -123,7 +123,7 @@ def draw(plan: RecipePlan) -> Path:
     write_atomically(folder / "versions.json", json.dumps(_versions(plan), indent=1) + "\n")
     summary = folder / "summary.md"
     write_atomically(summary, _joined([*heading, *parts]) + "\n")
-    console = StandardOutput()
+    console = Console()
     if console.is_terminal:
         console.print(Markdown(shown))
     else:
@@ -377,7 +377,7 @@ def _scope(plan: RecipePlan) -> str:
     finished = [run for run in plan.runs if run.finished]
     lines = [
         f"{len(finished)} of {len(plan.runs)} runs, seeds {plan.seeds[0]} to {plan.seeds[-1]}, "
-        f"{min(plan.lengths.values())} steps."
+        f"{' to '.join(map(str, sorted({*plan.lengths.values()})))} steps."
     ]
     absent: dict[str, list[str]] = {}
     for run in plan.missing:

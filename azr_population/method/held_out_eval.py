@@ -51,11 +51,12 @@ class EvalResult:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
 
         `<member>/eval/greedy` is one member's score, `eval/greedy/<type or stratum>` that of some
-        tasks; of a stratum such as `deep/07_statements` also that of all `deep` ones. With two
-        members or more, `member_std` is the standard deviation of their skill beyond the eval's
-        noise, `reliability` the share of their scores' variance that is skill, and `disagreement`
-        the mean absolute difference of two members' scores at a task
-        (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
+        tasks; of a stratum such as `deep/07_statements` also that of all `deep` ones, and as
+        `eval/worst/deep` the weakest member's there. With two members or more, `member_std` is the
+        standard deviation of their skill beyond the eval's noise, `reliability` the share of their
+        scores' variance that is skill, and `disagreement` the mean absolute difference of two
+        members' scores at a task (temperature 1). `rating_corr` is Pearson's r of mu and score, for
+        three members or more.
         """
         greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
         by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
@@ -87,6 +88,12 @@ class EvalResult:
                     for score, name in zip(scores["greedy"], groups, strict=True)
                     if name == group
                 )
+        for part in dict.fromkeys(parts):
+            values[f"worst/{part}"] = min(
+                mean(s for s, name in zip(scores["greedy"], parts, strict=True) if name == part)
+                or 0.0
+                for scores in self.scores
+            )
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
         names = (f"{member.name}/eval/greedy" for member in self.members)
         return metrics | dict(zip(names, greedy, strict=True))

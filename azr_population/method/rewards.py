@@ -1,6 +1,7 @@
 """Rewards of proposals and attempts."""
 
 import inspect
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.method.proposals import Proposal, Replay
-from azr_population.registry import Registry, finite_number
+from azr_population.registry import Registry
 
 WRONG = -0.5
 """A wrong answer in the right format; AZR, equation 6."""
@@ -26,7 +27,7 @@ TEACHER_REWARDS: Registry[Callable[..., float]] = Registry(
 ARGUMENTS: Mapping[str, Callable[[Proposal, Container[Task]], Any]] = {
     "solve_rate": lambda proposal, buffer: proposal.solve_rate,
     "proposal": lambda proposal, buffer: proposal,
-    "attempts": lambda proposal, buffer: tuple(proposal.attempts),
+    "attempts": lambda proposal, buffer: proposal.attempts,
     "buffer": lambda proposal, buffer: buffer,
     "gold_probability": lambda proposal, buffer: proposal.gold_probability,
 }
@@ -119,11 +120,11 @@ def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
     )
 
 
-def _number(key: str, value: Any) -> float:
+def _number(key: str, value: float) -> float:
     """Refuses NaN, which would turn every advantage of its group into NaN."""
-    if (number := finite_number(value)) is None:
-        raise UserError(f"{key} gave {value!s:.60}, and a reward is a finite number", key=key)
-    return number
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number", key=key)
+    return float(value)
 
 
 def reward_proposals(

@@ -34,7 +34,7 @@ class SelfPlayData(vf.TaskData):
 
     @property
     def task(self) -> Task:
-        """The domain's task."""
+        """As the domain knows it."""
         return Task(TaskType(self.type), self.program, self.inputs, self.outputs, self.message)
 
 

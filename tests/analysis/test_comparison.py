@@ -275,7 +275,8 @@ def test_validation_on_other_or_unknown_files_is_never_subtracted(tmp_path, file
 
 
 @pytest.mark.parametrize(
-    ("scores", "why"), [([0.4, 0.4, 0.4], "without variance"), ([0.4, 0.41], "fewer than three")]
+    ("scores", "why"),
+    [([0.4, 0.4, 0.4], "all seeds of b score the same"), ([0.4, 0.41], "fewer than three")],
 )
 def test_without_variance_or_with_two_seeds_there_is_no_verdict(tmp_path, scores, why):
     first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
@@ -408,3 +409,39 @@ def test_a_plan_has_the_spread_within_arms_and_the_seeds_for_it(tmp_path, capsys
     assert plan_seeds(arms[:1]).pairs == [1], "one arm is enough for a plan"
     with refuses("no arm has two seeds"):
         plan_seeds([str(write_run(tmp_path / "alone", {20: 0.5}))])
+
+
+def test_equal_scores_are_called_equal(tmp_path):
+    arms = [write_arm(tmp_path / name, [0.65] * 3) for name in ("a", "b")]
+    (pair,) = compare_arms(arms).pairs
+    assert "b scores as high as a on held-out tasks" in pair.sentence
+    assert "lower" not in pair.sentence and "all seeds of a and of b" in pair.sentence
+
+
+def test_an_arm_that_cannot_be_compared_moves_no_other_pair(tmp_path):
+    """The third arm ends at step 10 and has another eval."""
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    second = write_arm(tmp_path / "b", [0.44, 0.45, 0.46])
+    other = {**SETTINGS["eval"], "seed": 8}
+    runs = [
+        write_run(tmp_path / "c" / f"seed_{n}", {1: 0.3, 10: 0.4 + n / 100}, 10, n, eval=other)
+        for n in (1, 2, 3)
+    ]
+    third = f"c={runs[0].parent}"
+    (alone,) = compare_arms([first, second]).pairs
+    pairs = compare_arms([third, first, second]).pairs
+    assert pairs[0] == alone, "and pairs that are compared stand first"
+    assert [pair.badge for pair in pairs] == ["better", "not compared", "not compared"]
+
+
+def test_the_answer_and_the_picture_stand_before_refusals(tmp_path):
+    arms = [
+        write_arm(tmp_path / name, scores) for name, scores in
+        (("a", [0.34, 0.35, 0.36]), ("b", [0.24, 0.25, 0.26]))
+    ]  # fmt: skip
+    other = {**SETTINGS["eval"], "seed": 8}
+    third = write_arm(tmp_path / "c", [0.34, 0.35, 0.36], eval=other)
+    compared = compare_arms([*arms, third])
+    page = write_comparison(compared, tmp_path / "page.html").read_text()
+    answer = page.index("b: worse</span> b scores 10.0 points lower than a")
+    assert answer < page.index("<figure") < page.index("not compared</span> c and a")

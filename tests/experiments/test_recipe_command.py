@@ -1,5 +1,6 @@
 """`azr-population recipe`: plays what is missing, one process a run, or writes AZR's commands."""
 
+import csv
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from refusals import refuses
 
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.experiments import command
+from azr_population.experiments import command, recipes
 
 
 @pytest.fixture
@@ -144,3 +145,47 @@ def test_the_script_for_7b_is_careful(tmp_path, capsys):
     code, _, told = play(**data)
     assert code == 0 and told[:2] == ["dry stock", "run 1t1s_seed_2"], "what is done stays done"
     assert told[2].startswith("benchmark ") and "--data x" in told[2]
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_the_study_is_played_in_parts_and_decided(tmp_path, monkeypatch, capsys):
+    """A miniature of population_or_not: its arms of two lengths, two commands that each play a
+    part, a table at steps that all have reached, six hypotheses decided at its number of seeds."""
+    arms, study = recipes.read_arms(), recipes.read_recipe("population_or_not", recipes.read_arms())
+    small = {
+        **{"steps": 4, "seeds": "101-102"},
+        "arm_steps": dict.fromkeys(arms.protocols[study.protocol].arm_steps, 2),
+        "common": (
+            *("eval.tasks_per_type=12", "eval.samples=1", "eval.every=2", "run.snapshot_every=2"),
+            *("population.batch_size=4", "population.samples_per_task=2", "run.checkpoint_every=2"),
+            *("engine.threads=1", "referee.workers=1"),
+        ),
+    }
+    protocol = arms.protocols[study.protocol].model_copy(update=small)
+    protocols = {**arms.protocols, study.protocol: protocol}
+    rows = [row.model_copy(update={"step": row.step // 30}) for row in study.table]
+    study = study.model_copy(update={"table": tuple(rows)})
+    monkeypatch.setattr(
+        command, "read_arms", lambda: arms.model_copy(update={"protocols": protocols})
+    )
+    monkeypatch.setattr(command, "read_recipe", lambda name, arms: study)
+    typed = ["recipe", "population_or_not", "--yes", "--out", str(tmp_path)]
+    assert main([*typed, "--seeds", "101-101", "--jobs", "2"]) == 0
+    assert "not decided (planned for 2 seeds, here 1)" in capsys.readouterr().out
+    assert main([*typed, "--seeds", "102-102"]) == 0
+    capsys.readouterr()
+    assert main([*typed, "--from-results"]) == 0
+    shown = capsys.readouterr().out
+    assert "10 of 10 runs, seeds 101 to 102, 2 to 4 steps" in shown
+    folder = tmp_path / "results" / "population_or_not"
+    with (folder / "table.csv").open() as lines:
+        counts = {(line["row"], line["arm"]): line["n"] for line in csv.DictReader(lines)}
+    early, late = "deep tasks at step 60, weakest student", "deep tasks at step 120"
+    assert [counts[early, arm] for arm in study.arms] == ["2"] * 5
+    assert [counts.get((late, arm)) for arm in study.arms] == ["2"] * 3 + [None] * 2
+    with (folder / "hypotheses.csv").open() as lines:
+        tested = list(csv.DictReader(lines))
+    assert len(tested) == 6 and {line["n"] for line in tested} == {"2"}
+    snapshots = tmp_path / "population_or_not" / "4t4s" / "seed_102" / "snapshots"
+    assert [path.name for path in snapshots.iterdir()] == ["step_2"]

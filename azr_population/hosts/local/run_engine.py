@@ -30,8 +30,7 @@ def open_engine(plan: RunPlan) -> Iterator[TextEngine]:
                 "azr_population[verl] anew, or use engine=torch"
             ) from error
 
-        folder = base_folder(settings.base, weights=False)
-        tokenizer = load_tokenizer(folder, settings.prompt_date)
+        tokenizer = load_tokenizer(base_folder(settings.base, weights=False))
         with ray_engine(settings, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return
