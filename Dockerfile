@@ -1,7 +1,7 @@
 # AZR at its pins with CUDA 12.4, its checkout in /opt/azr, and this package.
 #   docker build -t azr-population . && docker run --gpus all -it azr-population
 # Ubuntu 22.04 has AZR's Python, 3.10. Without a GPU: bash scripts/azr_pins.sh FOLDER.
-FROM nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04
+FROM nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04@sha256:622e78a1d02c0f90ed900e3985d6c975d8e2dc9ee5e61643aed587dcf9129f42
 
 ARG AZR_COMMIT=a82124e
 ENV DEBIAN_FRONTEND=noninteractive PIP_NO_CACHE_DIR=1 PATH=/opt/venv/bin:$PATH

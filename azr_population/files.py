@@ -70,8 +70,11 @@ def writing(what: object, way_out: str = "") -> Iterator[None]:
 @contextmanager
 def lock(path: Path, used: str) -> Iterator[None]:
     """Holds an exclusive lock on a file, which a crash releases too; warns if the file system has
-    no locks. Raises UserError with the message `used`: another process has it."""
-    with open(path, "ab", opener=open_own) as file:
+    no locks. Raises UserError: another process has it (the message is `used`), or it cannot be
+    written."""
+    with writing(path):
+        descriptor = open_own(path, os.O_WRONLY | os.O_APPEND)
+    with os.fdopen(descriptor, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

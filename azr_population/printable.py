@@ -5,10 +5,12 @@
 """
 
 import getpass
+import html
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -17,20 +19,29 @@ HIDDEN = "(hidden)"
 _BEGINS = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 """Before a word of a name: `api_key`, `HF_TOKEN`, `accessToken`; not in `monkey`."""
 _WORDS = (
-    rf"(?:{_BEGINS}(?i:api[_-]?keys?|keys?|tokens?|secrets?|credentials?|auth|authorization|cookie"
-    r"|passphrase|pwd|pass|sig|signature)|(?i:passw(?:or)?ds?))"
+    rf"(?:{_BEGINS}(?i:(?:api|access|account|auth|client|encryption|license|master|private|secret"
+    r"|service|signing|storage|subscription)[_-]?keys?|tokens?|secrets?|credentials?|auth"
+    r"|authorization|cookie|passphrase|pwd|pass|sig|signature)|(?i:passw(?:or)?ds?)"
+    r"|(?<=[A-Z0-9])_KEYS?)"
 )
 _SECRET_KEY = re.compile(rf"{_WORDS}$")
-"""Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`. A
-number is not a secret (`max_answer_tokens`)."""
+"""Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`,
+`ANY_KEY`; not `prompt_key`. A number is not a secret (`max_answer_tokens`)."""
 _PREFIXES = (
-    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{2,4}|xox[a-z]|xapp|npm|pypi|dckr_pat|dop_v1|shp[a-z]{2}"
-    "|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1|ATATT3x"
-    "|AGE-SECRET-KEY"
+    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|dckr_pat|dop_v1|shp[a-z]{2}"
+    "|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1"
+    "|AGE-SECRET-KEY|GOCSPX|tskey|ntn|pcsk|PMAK|pul|sbp"
 )
+"""Of well-known tokens, where the rest may hold separators too."""
+_OF_ANY_SERVICE = (
+    r"\b[A-Za-z][A-Za-z0-9]{1,11}[-_](?:[A-Za-z0-9]{1,12}[-_])*"
+    r"(?![0-9a-f]+\b)(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w-]*"
+)
+"""A word and 20 letters with digits between them; not a hash, not `Qwen3ForCausalLM`."""
 _SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}"
+    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}|{_OF_ANY_SERVICE}"
+    r"|\bAT(?:ATT|CTT)3x[\w=-]{16,}|\bdapi[0-9a-f]{32}"
     r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}|\bhvs\.[\w-]{16,}"
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bSG\.[\w-]{16,}\.[\w-]{16,}|\b\d{8,10}:[\w-]{35}\b"
     r"|(?<=hooks\.slack\.com/services/)\S+|(?<=/api/webhooks/)\S+"
@@ -69,16 +80,27 @@ def printable(value: Any) -> str:
     )
 
 
+def print_lines(*lines: object) -> None:
+    """Prints a line for each argument, `printable`: it may hold names from somebody else's
+    folder."""
+    print(*map(printable, lines), sep="\n")
+
+
+def card_line(value: Any) -> str:
+    """`value` as one line of a card that is published: `shareable`, and without markup."""
+    return html.escape(shareable(printable(value)).replace("\n", " "), quote=False)
+
+
 def redact(value: Any) -> Any:
     """`value` (text, or nested mappings and sequences) with `HIDDEN` for the values of secret keys
     and options, and for what looks like a token. Numbers, booleans and None do not change."""
-    return _mapped(value, "", _without_secrets)
+    return _mapped(value, "", partial(_without_secrets, variables=_secret_variables()))
 
 
 def shareable(value: Any) -> Any:
     """A redacted value that may be published: absolute paths are cut to their last part, and the
     names of this user and machine and the user's home are removed."""
-    return _mapped(value, "", _shareable_text)
+    return _mapped(value, "", partial(_shareable_text, variables=_secret_variables()))
 
 
 def _mapped(value: Any, key: str, change: Callable[[str], str]) -> Any:
@@ -101,12 +123,25 @@ def _mapped(value: Any, key: str, change: Callable[[str], str]) -> Any:
     return HIDDEN if value and _SECRET_KEY.search(key) else change(value)
 
 
-def _without_secrets(text: str) -> str:
+def _secret_variables() -> list[str]:
+    """The values of this process's environment variables whose names sound secret; the shell's
+    working directories, PWD and OLDPWD, do not, nor do the paths of files with secrets."""
+    values = [
+        value
+        for name, value in os.environ.items()
+        if _SECRET_KEY.search(name) and len(value) >= 8 and value[0] != "/"
+    ]
+    return sorted(values, key=len, reverse=True)
+
+
+def _without_secrets(text: str, variables: Sequence[str]) -> str:
+    for value in variables:
+        text = text.replace(value, HIDDEN)
     return _ASSIGNED.sub(rf"\1{HIDDEN}", _SECRET.sub(HIDDEN, text))
 
 
-def _shareable_text(text: str) -> str:
-    text = _PATH.sub(_last_part, _without_secrets(text))
+def _shareable_text(text: str, variables: Sequence[str]) -> str:
+    text = _PATH.sub(_last_part, _without_secrets(text, variables))
     for name, replacement in _own_names().items():
         if len(name) > 3 and name != "localhost":
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", replacement, text)

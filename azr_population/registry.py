@@ -129,6 +129,17 @@ def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
         ) from error
 
 
+def finite_number(value: Any) -> float | None:
+    """What the user's code gave, as a float: a number, numpy's and a tensor of one element too.
+    None for anything else, and from 1e100 on, whose square overflows."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+    except (RuntimeError, ValueError):  # a tensor or array of several elements
+        return None
+    sound = isinstance(value, (int, float)) and abs(value) < 1e100
+    return float(value) if sound else None
+
+
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:
     """A strategy's options with their defaults: the parameters that have a default."""
     parameters = inspect.signature(function).parameters.values()

@@ -170,3 +170,9 @@ print(shareable("a"))
     environment = {k: v for k, v in os.environ.items() if k not in ("HOME", "USER", "LOGNAME")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
     assert done.stdout == b"a\n", done.stderr
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path):
+    path = tmp_path / "nowhere" / ".lock"
+    with refuses(path), lock(path, "used"):
+        pass

@@ -34,6 +34,7 @@ def test_what_stands_around_a_secret_stays():
     for secret in TOKENS.values():
         shown = redact(f"base {secret} end")
         assert shown.startswith("base ") and shown.endswith(" end")
+    assert redact(f"dapi{'0123abcd' * 4}") == HIDDEN
     assert redact(redact(ASSIGNED["JSON"])) == f'{{"api_key": {HIDDEN}, "a": 1}}'
     command = ["train", "--token", CORE, "run.steps=4", f"a.token={CORE}", "--out", "x"]
     shown = ["train", "--token", HIDDEN, "run.steps=4", f"a.token={HIDDEN}", "--out", "x"]
@@ -50,10 +51,26 @@ def test_what_stands_around_a_secret_stays():
         "https://example.org:8000/a/b?x=1#y",
         "teacher_0 beats student_1 by 3/4; a basic rule; login here",
         "def f(password):\n    return password[::-1]",
+        "run.steps cannot be read as KEY=VALUE; data.prompt_key=prompt reward_fn_key: data_source",
+        "Qwen2_5VLForConditionalGeneration DeepSeek-R1-Distill-Qwen-32B Llama-3_3-Nemotron-49B-v1",
+        "sha256-0123456789abcdef0123456789abcdef refs-0123456789abcdef0123456789abcdef01234567",
+        "teacher_0_generation_12_of_student_10 step_00000000000000000001",
+        "123e4567-e89b-12d3-a456-426614174000",
     ],
 )
 def test_what_is_no_secret_stays(text):
     assert redact(text) == text
+
+
+def test_values_of_variables_that_sound_secret_are_hidden_wherever_they_stand(monkeypatch):
+    monkeypatch.setenv("SOME_SERVICE_KEY", "correct horse battery")
+    monkeypatch.setenv("RUN_NAME", "an ordinary name")
+    monkeypatch.setenv("SHORT_TOKEN", "ab")
+    monkeypatch.setenv("OLDPWD", "/home/an ordinary name")
+    text = "it said correct horse battery, ab and an ordinary name"
+    assert redact({"a": [text]}) == {"a": [f"it said {HIDDEN}, ab and an ordinary name"]}
+    assert shareable(text) == f"it said {HIDDEN}, ab and an ordinary name"
+    assert redact("in /home/an ordinary name/runs") == "in /home/an ordinary name/runs"
 
 
 def test_values_of_secret_keys_are_hidden_and_of_others_are_not():

@@ -1,5 +1,5 @@
-"""What changed in the course of one run, each change with its 95% interval: the tiles at the top of
-its page, and the same as lines of text.
+"""Changes in the course of one run, each with its 95% interval: the tiles at the top of its page,
+and the same as lines of text.
 
 The first tenth of the steps is set against the last, and the first eval against the last. The
 intervals hold the chance in which tasks and answers were drawn. They say nothing about other seeds.
@@ -148,7 +148,7 @@ def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
 
 
 def nothing_valid(table: pd.DataFrame) -> str:
-    """What is wrong with a run that has no valid proposal; empty for one that has, or made none."""
+    """A sentence on a run without any valid proposal; empty for other runs."""
     rows = table[table["metric"].str.startswith("reason/")]
     counts = rows.groupby("metric")["value"].sum().astype(int)
     counts.index = counts.index.str.removeprefix("reason/")

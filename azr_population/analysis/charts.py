@@ -25,7 +25,7 @@ CATEGORIES = (
     *("#1b5fbf", "#c2480b", "#0b7a55", "#a3318a", "#8a6a00", "#0a7d94", "#6a4fd0", "#7a4a35"),
     *("#3f8f57", "#c0527f", "#68741c", "#8a7ab8"),
 )
-"""Of arms, task types, operators and members, in this order."""
+"""Colours of arms, task types, operators and members, in this order, by theme."""
 RAMP = ("#96d0d6", "#69b4bf", "#3c98a6", "#216b79", "#063e4c")
 """From early to late."""
 DIVERGING = ("#e9a06f", "#f5d5bd", "#f7f5ef", "#c5d8f4", "#7faaea")
@@ -209,7 +209,7 @@ def scatter(frame: pd.DataFrame) -> Chart:
 
 
 def legend_columns(names: Sequence[str]) -> alt.ExprRef:
-    """As many names of a legend side by side as the page is wide, so that none is cut."""
+    """Columns of a legend: so many that no name is cut at the page's width."""
     name = 46 + 7 * max(map(len, names), default=1)
     # Not the plot's own width: it changes while the page is laid out, and the legend would grow.
     return alt.ExprRef(f"max(1, floor(((containerSize()[0] || width) - 50) / {name}))")

@@ -20,7 +20,7 @@ SPAN, LAST = 5, 20
 
 ALL = "all operators"
 MEASURES = {"student": "solve_rate", "teacher": "reward"}
-"""What members of a role are held against each other by."""
+"""The metric by which members of a role are compared."""
 
 
 def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:

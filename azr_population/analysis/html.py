@@ -39,11 +39,13 @@ MAX_TEXT = 3000
 def page(template: str, title: str, **context: Any) -> str:
     """The page of a template that extends `base.html.j2`, whole: style, scripts, charts, data.
 
-    Its charts come from `embed`. Vega's bundle is inlined once, and only where a chart is.
+    Its charts come from `embed`. Vega's bundle is inlined once, with its licences (BSD and
+    others), and only where a chart is.
     """
     body = render(template, title=title, **context)
     style, script = (_read(name) for name in ("page.css", "page.js"))
-    scripts = [bundle(), script] if 'class="vega"' in body else []
+    charts = f"/*\n{_read('vega_licences.txt')}*/\n"
+    scripts = [charts + bundle(), script] if 'class="vega"' in body else []
     theme = Markup(embedded({"config": THEME, "dark": DARK}))
     parts = {"style": Markup(style), "scripts": [Markup(text) for text in scripts]}
     policy = Markup(_policy(scripts))

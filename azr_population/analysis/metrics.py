@@ -1,4 +1,4 @@
-"""What can be measured of a run: every metric declared once, for tables, charts and comparisons."""
+"""Metrics of a run, each declared once, for tables, charts and comparisons."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SHARED = (
 
 
 def own_metrics(runs: Iterable[RunData]) -> list[Metric]:
-    """What these runs measure beside the shared metrics, each name once."""
+    """Metrics of these runs beside the shared ones, each name once."""
     shared = {metric.name for metric in SHARED}
     measures = {metric.name: metric for run in runs for metric in run.measures}
     return [metric for name, metric in measures.items() if name not in shared]

@@ -51,7 +51,7 @@ def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[di
 
 
 def consumption(frame: pd.DataFrame) -> pd.DataFrame:
-    """What each member consumed, a row each by number: `role`, `steps`, the sums of `BUDGET`, and
+    """Consumption of each member, a row each by number: `role`, `steps`, the sums of `BUDGET`, and
     `seconds`, a share of those of all steps (without evals) by tokens generated and trained on."""
     rows = frame[frame["member"].notna()]
     steps = rows.groupby("member")["step"].nunique()
@@ -65,8 +65,7 @@ def consumption(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def consumption_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """What members consumed as `cells`: the mean of each `role`, the sum, and every member by its
-    `name`."""
+    """Consumption as `cells`: the mean of each `role`, the sum, and every member by its `name`."""
     used = consumption(frame)
     sums = [*BUDGET, "seconds"]
     if not len(used):

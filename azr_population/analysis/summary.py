@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 from azr_population.analysis.changes import SHORT, Change, nothing_valid
 from azr_population.analysis.html import format_number
-from azr_population.analysis.statistics import compare, interval_text, tenth
+from azr_population.analysis.statistics import (
+    LEVEL,
+    Estimate,
+    compare,
+    holm,
+    interval_text,
+    tenth,
+)
 from azr_population.runs.records import (
     best_of,
     conservative,
@@ -152,8 +159,7 @@ def _evolution(run: RunData) -> str:
             of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
             of_member[row["step"]] = row["greedy"]
     generations: dict[str, int] = {}
-    kinds = ("better", "worse", "not shown to differ")
-    verdicts: list[str] = []
+    tests: list[Estimate] = []
     for birth in births:
         child, parent = birth["child"], next(iter(birth.get("parents") or ()), "")
         before = generations.get(parent, 0)
@@ -165,15 +171,18 @@ def _evolution(run: RunData) -> str:
             continue
         pairs = zip(of_child[shared[0]], others[shared[0]], strict=True)
         judged = [(a, b) for a, b in pairs if a is not None and b is not None]
-        test = compare([a for a, _ in judged], [b for _, b in judged], paired=True)
-        verdicts.append(kinds[0] if test.low > 0 else kinds[1] if test.high < 0 else kinds[2])
+        tests.append(compare([a for a, _ in judged], [b for _, b in judged], paired=True))
     count = f"{len(births)} {'child' if len(births) == 1 else 'children'}"
-    if not verdicts:
+    if not tests:
         return f"Evolution: {count}; none was tested against its parent."
-    counts = ", ".join(f"{verdicts.count(kind) or 'none'} {kind}" for kind in kinds)
+    # One in twenty would be better or worse by chance, and a run has tens of children.
+    corrected = zip(tests, holm([test.p for test in tests]), strict=True)
+    differing = [test.mean > 0 for test, p in corrected if p < LEVEL]
+    better, worse = differing.count(True), differing.count(False)
     return (
-        f"Evolution: {count}, {len(verdicts)} tested against the parent: {counts} "
-        "(95%, over tasks)."
+        f"Evolution: {count}, {len(tests)} tested against the parent: {better or 'none'} better, "
+        f"{worse or 'none'} worse, {len(tests) - len(differing) or 'none'} not shown to differ "
+        "(95% over tasks, by Holm for all children)."
     )
 
 

@@ -25,7 +25,7 @@ from azr_population.errors import UserError
 from azr_population.files import inflate
 
 SECONDS = 6.0
-"""Of CPU time for one test; LiveCodeBench takes wall-clock time."""
+"""CPU seconds for one test; LiveCodeBench takes wall-clock time."""
 _TOGETHER = 8
 """Tests that run one after the other in one process; the first, where most fail, runs alone."""
 _LONGEST_TESTS = 1 << 28
@@ -106,7 +106,7 @@ class ContestProblem(Problem):
     def known_completions(
         cls, problems: Sequence["ContestProblem"]
     ) -> list[tuple["ContestProblem", str, str]]:
-        """Of a problem of ours: LiveCodeBench publishes no solutions."""
+        """Completions for a problem of ours, because LiveCodeBench publishes no solutions."""
         sums = ContestProblem("self-test", "", "", "", lambda: (("2 3\n", "5\n"), ("0 7\n", "7\n")))
         text = "```python\na, b = map(int, input().split())\nprint(a {} b)\n```"
         return [(sums, text.format("+"), text.format("-"))]

@@ -59,7 +59,8 @@ class FunctionProblem(Problem):
     dataset: str = ""
     """evalplus's name of the benchmark, by which its special rules go: `humaneval`, `mbpp`."""
     expected: list[list[tuple[SolutionOutput, float]]] = field(init=False, default_factory=list)
-    """Of the base and the plus inputs, once they are known: output and tolerance."""
+    """Output and tolerance for each input, of the base and the plus inputs; empty until they are
+    computed."""
 
     @property
     def inputs(self) -> tuple[list[Any], list[Any]]:

@@ -109,8 +109,8 @@ def last_boxed(text: str) -> str:
 
 
 def equal_answers(gold: str, answer: str) -> bool:
-    """What AZR's grader says (`new_math_equal_process` in its evaluation/math_eval): math-verify on
-    the two as they are. It may run for hours: call it by `read_within_limits`."""
+    """Verdict of AZR's grader (`new_math_equal_process` in its evaluation/math_eval): math-verify
+    on the two as they are. It may run for hours: call it by `read_within_limits`."""
     if not answer.strip() or len(answer) > _LONGEST:
         return False
     from math_verify import parse, verify

@@ -1,4 +1,4 @@
-"""What the problems of all benchmarks have: a prompt, an answer in a completion, a verdict."""
+"""Problems of benchmarks: a prompt, an answer in a completion, a verdict."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
 """Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
 WRONG_NUMBER = "271828182.5"
-"""What no problem has as its answer."""
+"""A number that is no problem's answer."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def prompt(self) -> Prompt:
-        """What is sent to a model."""
+        """The prompt for a model."""
 
     @abstractmethod
     def read(self, completion: str) -> str:

@@ -25,6 +25,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from azr_population.benchmark.batcher import Batcher
 from azr_population.benchmark.targets import EvalTarget, LoadedRollout, find_targets, load_rollout
 from azr_population.engines.engine import Completion, Sampling
+from azr_population.engines.text import render
 from azr_population.errors import UserError
 
 MAX_TOKENS = 2048
@@ -169,8 +170,7 @@ def _render(tokenizer: Any, request: Request) -> tuple[str, bool]:
         if isinstance(messages[-1], ChatMessageAssistant):
             begun, messages = messages[-1].text, messages[:-1]
         turns = [{"role": message.role, "content": message.text} for message in messages]
-        text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return text + begun, False
+        return str(render(tokenizer, turns)) + begun, False
     begin = tokenizer.bos_token or ""
     starts = bool(begin) and tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]
     text = next(message.text for message in reversed(messages) if message.role == "user")

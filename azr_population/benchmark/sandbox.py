@@ -33,7 +33,7 @@ _MORE = (
 """Modules that solutions import. They are harmless here: the kernel limits what a program may do,
 and the referee's tests allow every module."""
 _MEMORY_MB = 4096
-"""As evalplus: some canonical solutions make gigabytes."""
+"""Megabytes of memory, as in evalplus: some canonical solutions make gigabytes."""
 _LONGEST_PROGRAM = 200_000
 """Characters."""
 _WALL_FACTOR = 10
@@ -96,8 +96,8 @@ def unfit(program: str) -> str:
 
 
 def run(calls: Iterable[str], cpu_seconds: float, part_seconds: float) -> Iterator[ProgramRun]:
-    """What came of each call of a function of `sandboxed`, each in a child of its own, in order.
-    One may take `cpu_seconds` of processor time, and `part_seconds` for each input."""
+    """Results of calls of functions of `sandboxed`, each in a child of its own, in order. One may
+    take `cpu_seconds` of processor time, and `part_seconds` for each input."""
     works = (SandboxWork("", (Call(SCRIPT, call),)) for call in calls)
     return (_read(outcome) for (outcome,) in _referee(cpu_seconds, part_seconds).outcomes(works))
 

@@ -185,7 +185,7 @@ MODULES = (
 PRELUDE = "".join(f"from {name} import *\n" for name in MODULES) + "".join(
     f"import {name}\n" for name in MODULES[:-2]
 )
-"""What LiveCodeBench puts before a solution: the names of these modules, then the modules."""
+"""LiveCodeBench's first lines of a solution: the names of these modules, then the modules."""
 
 
 def run_tests(
@@ -274,5 +274,5 @@ def as_function(solution: str) -> ast.Module:
 
 
 def stripped_lines(text: str) -> str:
-    """What of printed lines counts: blanks at their ends and around the whole do not."""
+    """Printed text without blanks at the ends of lines and around the text."""
     return "\n".join(line.strip() for line in text.strip().split("\n"))

@@ -83,7 +83,7 @@ def answers(name: str, data: str = "") -> Scorer:
 
 @cache
 def _batcher(name: str) -> Batcher[tuple[Problem, str], EvalVerdict]:
-    """Of one kind of problems: a batch has one judge."""
+    """The batcher of one kind of problems: a batch has one judge."""
     return Batcher(grade, _BATCH)
 
 

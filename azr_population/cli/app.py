@@ -21,6 +21,11 @@ from azr_population.registry import EVERYTHING, trust
 NAME = "azr-population"
 LONGEST_LINE = 2000
 """Most characters of an error message: it may quote a value with millions."""
+_OF_THE_MACHINE = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE,
+     errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP)
+)  # fmt: skip
+"""What a disk or a share answers: the user's to mend, not ours."""
 HELP = {
     "theme": "default-slim",
     "max_width": 100,
@@ -110,12 +115,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave_output()
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in _OF_THE_MACHINE:
             raise
-        _leave_output()
-        return _mistake(
-            f"{error.filename or 'its output'} cannot be written: {error.strerror}",
-        )
+        if not error.filename:
+            _leave_output()
+        return _mistake(f"{error.filename or 'its output'}: {error.strerror}")
 
 
 def only_one(**options: Any) -> None:

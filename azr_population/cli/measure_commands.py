@@ -21,6 +21,7 @@ from azr_population.cli.app import (
     seed_option,
 )
 from azr_population.errors import UserError
+from azr_population.printable import print_lines
 
 
 @app.command()
@@ -52,7 +53,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
     typed = [f"eval.{key}={value}" for key, value in settings.items() if value is not None]
     results = evaluate_stored(path, typed, every)
     print_table(results)
-    print(write_results(results, out))
+    print_lines(write_results(results, out))
 
 
 @app.command()
@@ -167,7 +168,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
         print(json.dumps({**compared.to_json(), "page": page}, indent=2, allow_nan=False))
     else:
         print_comparison(compared)
-        print(f"page: {page}")
+        print_lines(f"page: {page}")
 
 
 @app.command()

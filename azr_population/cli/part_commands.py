@@ -18,6 +18,7 @@ from azr_population.cli.app import (
     seed_option,
 )
 from azr_population.errors import UserError
+from azr_population.printable import print_lines
 
 
 @app.command()
@@ -49,7 +50,7 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
         raise UserError("name an operator and its parents, or --list the operators")
     if out is None:
         raise UserError("name the child's folder: --out FOLDER")
-    print(write_child(operator, out=out, **options))
+    print_lines(write_child(operator, out=out, **options))
 
 
 @app.command()
@@ -118,7 +119,7 @@ def export(
         from azr_population.sharing.merge import merge
 
         only_one(to=format, merged=merged)
-        print(merge(path, merged, base))
+        print_lines(merge(path, merged, base))
         return
     if format is None or out is None:
         raise UserError("say what to export: --to FORMAT --out FOLDER, or --merged FOLDER")
@@ -188,7 +189,7 @@ def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **optio
     verdicts = check_serving(
         url, adapters=_by_name("--adapter", adapters), old=_by_name("--old", old), **options
     )
-    print(*verdicts, sep="\n")
+    print_lines(*verdicts)
     return exit_code(verdicts)
 
 

@@ -21,6 +21,7 @@ from azr_population.cli.app import (
     seed_option,
 )
 from azr_population.errors import UserError
+from azr_population.printable import print_lines
 
 # An eval of twenty tasks of each number of statements, at the first step and the last.
 DEMO = (
@@ -105,7 +106,7 @@ def _start(
         print(explained(settings), end="")
     else:
         planned = lines(with_layout(plan))
-        print(*planned, "nothing was started; leave out --dry-run to play", sep="\n")
+        print_lines(*planned, "nothing was started; leave out --dry-run to play")
     return 0
 
 
@@ -150,10 +151,9 @@ def report(path: Path, out: Path | None) -> None:
     from azr_population.runs import RunDirectory
 
     if not RunDirectory(path).exists and (runs := runs_in(path)):
-        print(*run_lines(runs), sep="\n")
-        print(f"{path} holds {len(runs)} runs; name one of them")
+        print_lines(*run_lines(runs), f"{path} holds {len(runs)} runs; name one of them")
     else:
-        print(write_report(path, out))
+        print_lines(write_report(path, out))
 
 
 @app.command()

@@ -97,6 +97,8 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
                 key=key,
             )
         value = parsed.value()
+        if isinstance(value, (bool, int, float)) and Config.takes_text(key):
+            value = typed.strip()  # a name stays as it is typed: 1e3 is not 1000.0
         names = sorted(path.stem for path in GROUPS.glob("*/*.yaml") if path.parent.name == key)
         if not (names and isinstance(value, str)):
             fields.append(_nested(key, value))

@@ -8,6 +8,7 @@ dynamics at nano scale.
 
 import os
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -32,6 +33,16 @@ def _absolute(path: str) -> str:
 
 LocalPath = Annotated[str, AfterValidator(_absolute)]
 """A file or a folder, or a name on the Hub."""
+
+
+def _day(text: str) -> str:
+    return date.fromisoformat(text).isoformat()
+
+
+IsoDate = Annotated[str, AfterValidator(_day)]
+"""A day as YYYY-MM-DD."""
+PROMPT_DATE = "2026-01-01"
+"""The day for chat templates, also of members that come without a run's configuration."""
 
 COMPARING = ("rloo", "positive_only")
 """Baselines that compare the attempts at one task: they need two."""
@@ -265,6 +276,9 @@ class BaseConfig(Section):
     prompt_format: str = "nano"
     """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
     bases warmed up by `tools/bases/warm_up.py`)."""
+    prompt_date: IsoDate = PROMPT_DATE
+    """The day that a chat template which asks for today's gets (Llama 3.2, Granite, SmolLM3): the
+    same on every day, so that a resumed run and an eval see the same prompts."""
     dtype: Dtype = "float32"
     quantization: Quantization | None = None
     """`nf4`: the base's linear layers in 4 bits (QLoRA, by bitsandbytes), about a quarter of

@@ -2,13 +2,24 @@
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 from typing_extensions import Self
 
 from azr_population.errors import UserError
 from azr_population.printable import HIDDEN, redact
+
+LARGEST = 1e9
+"""No number of a configuration is larger, but a seed."""
 
 
 class Section(BaseModel):
@@ -17,9 +28,23 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         allow_inf_nan=False,
-        coerce_numbers_to_str=True,
         use_attribute_docstrings=True,
     )
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _check_numbers(
+        cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Any:
+        """Refuses true and false for numbers, and numbers that no run can have."""
+        name = str(info.field_name)
+        numeric = _scalars(cls.model_fields[name].annotation) <= {int, float, type(None)}
+        if numeric and any(isinstance(item, bool) for item in _items(value)):
+            raise ValueError("should be a number, and not true or false")
+        checked = handler(value)
+        if numeric and name != "seed" and any(abs(item or 0) > LARGEST for item in _items(checked)):
+            raise ValueError(f"should be at most {LARGEST:g}")
+        return checked
 
     @classmethod
     def checked(cls, values: Any, prefix: str = "") -> Self:
@@ -51,6 +76,15 @@ class Section(BaseModel):
             if name in sections:
                 yield from sections[name].keys(f"{prefix}{name}.")
 
+    @classmethod
+    def takes_text(cls, key: str) -> bool:
+        """Whether the field with this dotted key is a text. False for a key that is no field."""
+        name, _, rest = key.partition(".")
+        if rest:
+            return name in cls.sections() and cls.sections()[name].takes_text(rest)
+        field = cls.model_fields.get(name)
+        return field is not None and str in _alternatives(field.annotation)
+
 
 def _secret_key(values: Any, prefix: str) -> str:
     """The key of the first secret."""
@@ -58,6 +92,34 @@ def _secret_key(values: Any, prefix: str) -> str:
         return prefix[:-1]
     key, value = next(item for item in values.items() if HIDDEN in repr(redact(dict([item]))))
     return _secret_key(value, f"{prefix}{redact(key)}.")
+
+
+def _alternatives(annotation: Any) -> set[Any]:
+    """The types that a value of this annotation may have: its own, or a union's."""
+    if get_origin(annotation) is Annotated:
+        return _alternatives(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return {kind for part in get_args(annotation) for kind in _alternatives(part)}
+    return {annotation}
+
+
+def _scalars(annotation: Any) -> set[Any]:
+    """As `_alternatives`, with the types of items in place of those of lists and dictionaries."""
+    kinds = set()
+    for kind in _alternatives(annotation):
+        items = get_args(kind)[-1:] if get_origin(kind) in (list, dict) else ()
+        kinds |= {scalar for item in items for scalar in _scalars(item)} or {kind}
+    return kinds
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """A value, or the scalars in lists and dictionaries."""
+    inner = value.values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list)):
+        for item in inner:
+            yield from _items(item)
+    else:
+        yield value
 
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
@@ -80,4 +142,6 @@ def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
         text = f"{key} is a section and takes no value; set a field of it{first}"
         return UserError(text, key=key)
     message = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    if error["type"] == "string_type":
+        message += "; quote a name that looks like a number"
     return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)

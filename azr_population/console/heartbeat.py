@@ -1,7 +1,6 @@
 """Lines that are printed while something takes long, and signals to stop."""
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -52,8 +51,3 @@ def stop_requests(received: list[int], notify: Callable[[], None]) -> Iterator[N
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def say(line: str) -> None:
-    """Progress goes to standard error: what is asked for (tables, commands) can be piped."""
-    print(line, file=sys.stderr, flush=True)

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from azr_population.console.heartbeat import IN_A_TERMINAL
+from azr_population.console.output import StandardOutput
 from azr_population.console.view import (
     LinesView,
-    StandardOutput,
     View,
     birth_line,
     end_lines,

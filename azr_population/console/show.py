@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.syntax import Syntax
 from rich.text import Text
 
-from azr_population.console.view import plain_output
+from azr_population.console.output import plain_output
 from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable

@@ -1,7 +1,5 @@
 """Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
 
-import io
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from azr_population.console.heartbeat import ELSEWHERE, heartbeat
+from azr_population.console.output import StandardOutput
 from azr_population.method.callbacks import current_phase
 from azr_population.method.population import Population
 from azr_population.printable import duration
@@ -34,22 +33,6 @@ ROLE_COLUMNS: tuple[Column, ...] = (
     ("reward", "reward", "{:+.2f}"),
 )
 """The columns of every domain, in the order shown."""
-
-
-class StandardOutput(Console):
-    """Standard output that raises when its reader is gone; rich would end the process."""
-
-    def on_broken_pipe(self) -> None:
-        """Called by rich while it handles a BrokenPipeError."""
-        raise
-
-
-def plain_output() -> StandardOutput:
-    """Standard output that prints what it is given: no markup, and signs that a terminal does not
-    know are written out and do not end the command."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return StandardOutput(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 class View:

@@ -2,7 +2,8 @@
 canary. Every host and command makes its engine here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,13 +72,32 @@ class LocalEngine(Engine):
         if self._canary and self._unchecked:
             self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
             self._unchecked.clear()
-        if batch.prompts:
-            yield from self.rollout.stream(batch, sampling, seed)
+        stream = self.rollout.stream(batch, sampling, seed) if batch.prompts else iter(())
+        try:
+            for rows in stream:
+                self._refuse_nan(rows)
+                yield rows
+        finally:  # at once, also while an error is on its way: requests must not stay in vLLM
+            if isinstance(stream, Generator):
+                stream.close()
+
+    def _refuse_nan(self, rows: Sequence[Finished]) -> None:
+        for done in (done for _, group in rows for done in group):
+            if math.isnan(sum(done.logprobs)):
+                raise UserError(
+                    f"engine.rollout: {type(self.rollout).__name__} gave NaN as a token's "
+                    f"log-probability (the member in slot {done.slot}), so it samples from broken "
+                    "weights; check its dtype and quantization"
+                )
 
     def update(self, samples: Samples, hyperparameters: Mapping[int, Hyperparameters]) -> Updates:
-        with self.rollout.asleep():
-            updates = self.learner.update(samples, hyperparameters)
-        self.push([slot for slot, figures in updates.items() if figures["updates"]])
+        changed = list(samples)  # any of them, if the update raises
+        try:
+            with self.rollout.asleep():
+                updates = self.learner.update(samples, hyperparameters)
+            changed = [slot for slot, figures in updates.items() if figures["updates"]]
+        finally:
+            self.push(changed)
         return updates
 
     def log_probs(
@@ -122,7 +142,11 @@ def make_engine(
         # vLLM quantises its copy in the same way.
         settings = replace(settings, vllm={"quantization": "bitsandbytes", **settings.vllm})
     model, tokenizer = load_base(
-        settings.base, settings.dtype, settings.device, settings.quantization
+        settings.base,
+        settings.dtype,
+        settings.device,
+        settings.quantization,
+        settings.prompt_date,
     )
     return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 

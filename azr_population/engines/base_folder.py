@@ -6,6 +6,8 @@ transformers 5 reads what transformers 4 writes (tests/engines/test_base_config.
 directions).
 """
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,13 @@ from azr_population.weights.model_card import HUB_NAME
 
 _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
 _WEIGHTS = ["*.safetensors"]
+_EXECUTABLE = frozenset(
+    (".py", ".pyc", ".so", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
+)
+"""Suffixes of modules and pickles."""
+_LOADED_INSTEAD = frozenset(("custom_generate", "adapter_config.json"))
+MOST_MODULES = 10_000
+"""Layers or experts of a base."""
 _UNREADABLE = (
     OSError, ValueError, KeyError, ImportError, RuntimeError, UnpicklingError, SafetensorError,
 )  # fmt: skip
@@ -33,10 +42,12 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
     `path` is a folder, or a name on the Hub: then the folder is in Hugging Face's cache, where the
     base is put if it is not there yet, without `weights` only what describes it.
 
-    Raises UserError: it is neither, or cannot be had from the Hub.
+    Raises UserError: it is neither, cannot be had from the Hub, or holds code or a
+    configuration of more than `MOST_MODULES` layers.
     """
     folder = Path(path).expanduser()
     if folder.is_dir():
+        _check_contents(folder, f"{key}={path}", key)
         return folder
     if isinstance(path, Path) or not HUB_NAME.fullmatch(path):
         raise UserError(
@@ -49,7 +60,7 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
 
     patterns = [*_DESCRIPTION, *(_WEIGHTS if weights else [])]
     try:
-        return Path(snapshot_download(path, allow_patterns=patterns))
+        folder = Path(snapshot_download(path, allow_patterns=patterns))
     except (OSError, ValueError, HfHubHTTPError) as error:
         name = path.rpartition("/")[2]
         raise UserError(
@@ -58,6 +69,50 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
             f"{path} --local-dir {name}, copy that folder here, and give {key}=./{name}",
             key=key,
         ) from error
+    _check_contents(folder, f"{key}={path}", key)
+    return folder
+
+
+def _check_contents(folder: Path, name: str, key: str) -> None:
+    """Raises UserError for what a library may run although it is told not to trust the folder, and
+    for numbers of layers that would fill the memory before any weight is read.
+
+    transformers 4 imports `custom_generate/` of every local folder. An adapter's configuration
+    makes it load another folder instead of this one.
+    """
+    for file in sorted(folder.iterdir()):
+        fields = _fields(file) if file.name.endswith("config.json") else {}
+        if file.name in _LOADED_INSTEAD or file.suffix.lower() in _EXECUTABLE:
+            what = file.name
+        elif "auto_map" in fields:
+            what = f"auto_map in {file.name}"
+        elif many := [item for item in _numbers_of_modules(fields) if item[1] > MOST_MODULES]:
+            raise UserError(f"{name}: {file.name} has {many[0][0]}={many[0][1]:.3g}", key=key)
+        else:
+            continue
+        raise UserError(
+            f"{name} holds {what}, which can run code or load something else; a base is JSON and "
+            "safetensors: remove it, or save the base anew by save_pretrained",
+            key=key,
+        )
+
+
+def _fields(file: Path) -> dict[str, Any]:
+    """The fields in a JSON file; none if it is damaged, which transformers refuses itself."""
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _numbers_of_modules(fields: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Names and values of the numbers of layers and experts, those of nested models too."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _numbers_of_modules(value)
+        elif isinstance(value, (int, float)) and re.search("layers?$|experts$", name):
+            yield name, value
 
 
 @contextmanager

@@ -4,15 +4,24 @@ import hashlib
 import inspect
 import json
 import logging
+import re
+from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from torch import nn
+from typing_extensions import Self
 
+from azr_population.config.schema import PROMPT_DATE
 from azr_population.engines.base_folder import base_folder, loading, read_config
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_problem
+from azr_population.files import read_json
+
+_TODAY = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
+"""How a chat template asks for today's date."""
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 """Samples of a file of weights: 4 MB in all distinguish two bases without reading 15 GB."""
@@ -33,11 +42,25 @@ NF4_TOLERANCE = 0.6
 """The same for a base in NF4: the nano base is off by 0.05, SmolLM2 of 135M by 0.35."""
 
 
+class _Sample(BaseModel):
+    """The content of `SAMPLE_FILE`; see `write_sample`."""
+
+    text: str
+    token_ids: list[int] = Field(min_length=2)
+    logprobs: list[float]
+
+    @model_validator(mode="after")
+    def _score_each_token(self) -> Self:
+        if len(self.logprobs) != len(self.token_ids) - 1:
+            raise ValueError("logprobs should be one fewer than token_ids")
+        return self
+
+
 def fingerprint(path: str | Path) -> str:
     """Twelve hex digits that identify a base by its weights."""
     digest = hashlib.sha256()
     folder = base_folder(path)
-    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+    for file in sorted(folder.glob("*.safetensors")):
         size = file.stat().st_size
         digest.update(f"{file.name} {size}\n".encode())
         with file.open("rb") as weights:
@@ -52,8 +75,10 @@ def load_base(
     dtype: str,
     device: str,
     quantization: str | None = None,
+    prompt_date: str = PROMPT_DATE,
 ) -> tuple[nn.Module, Any]:
-    """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
+    """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`,
+    for `prompt_date` see `load_tokenizer`.
     With `quantization="nf4"` its linear layers are quantised as they are read; what they compute in
     is `dtype`.
 
@@ -73,13 +98,14 @@ def load_base(
     # transformers 5 draws one in front of a run's lines, even where nothing can be redrawn.
     transformers.logging.disable_progress_bar()
     with loading(path):
-        tokenizer = load_tokenizer(folder)
+        tokenizer = load_tokenizer(folder, prompt_date)
         # transformers 5 warns of the name that transformers 4 needs.
         argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
             config=read_config(folder),
             trust_remote_code=False,
+            use_safetensors=True,
             **{argument: getattr(torch, dtype)},
             **(_nf4(dtype, device) if quantization else {}),
         )
@@ -146,14 +172,12 @@ def stop_ids(model: nn.Module, tokenizer: Any, chat: bool = True) -> frozenset[i
 def turn_end(tokenizer: Any) -> int | None:
     """The special token that ends the assistant's turn in the chat template; None if there is no
     template, or it ends turns otherwise."""
-    from jinja2 import TemplateError
-
     if not getattr(tokenizer, "chat_template", None):
         return None
     turns = [{"role": "user", "content": "Say it."}, {"role": "assistant", "content": "Said."}]
     try:
         text: str = tokenizer.apply_chat_template(turns, tokenize=False)
-    except TemplateError:  # it wants other turns
+    except Exception:  # of any kind, from the base's own code: it may want other turns
         return None
     after = tokenizer(text.rpartition("Said.")[2], add_special_tokens=False)["input_ids"]
     special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
@@ -175,8 +199,9 @@ def _refuse_unknown_tokens(path: str | Path, model: Any, tokenizer: Any) -> None
         )
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer as its folder describes it, whichever transformers reads it.
+def load_tokenizer(folder: Path, prompt_date: str | None = PROMPT_DATE) -> Any:
+    """The tokenizer as its folder describes it, whichever transformers reads it. Its chat template
+    has `prompt_date` (YYYY-MM-DD) where it asks for today's date; None leaves it as it is.
 
     A folder that names the general fast tokenizer means its tokenizer.json and nothing else.
     transformers 5 gives a Qwen2 base Qwen2's own splitting rules all the same, and then has neither
@@ -197,7 +222,19 @@ def load_tokenizer(folder: Path) -> Any:
         # transformers 4 calls them so, and wants a dict under the name that 5 gives them.
         more = {"additional_special_tokens": extra, "extra_special_tokens": {}}
     kind = transformers.PreTrainedTokenizerFast if general else transformers.AutoTokenizer
-    return kind.from_pretrained(folder, trust_remote_code=False, **more)
+    tokenizer = kind.from_pretrained(folder, trust_remote_code=False, **more)
+    if prompt_date and (template := getattr(tokenizer, "chat_template", None)):
+        tokenizer.chat_template = _with_date(template, date.fromisoformat(prompt_date))
+        tokenizer.asks_for_date = tokenizer.chat_template != template
+    return tokenizer
+
+
+def _with_date(template: Any, day: date) -> Any:
+    """A chat template, or several by name, with `day` in the place of today's. transformers 5 gives
+    templates no functions of ours, so the calls are written out."""
+    if isinstance(template, dict):
+        return {name: _with_date(text, day) for name, text in template.items()}
+    return _TODAY.sub(lambda call: repr(day.strftime(call[2])), template)
 
 
 def _read_json(file: Path) -> dict[str, Any]:
@@ -238,9 +275,11 @@ def check_sample(
         return
     import transformers
 
-    sample = json.loads(file.read_text(encoding="utf-8"))
-    text, ids = sample["text"], sample["token_ids"]
-    expected = torch.tensor(sample["logprobs"])
+    try:
+        sample = _Sample.model_validate(read_json(file))
+    except ValidationError as error:
+        raise UserError(f"{file} is not a base's sample: {first_problem(error)}") from error
+    text, ids, expected = sample.text, sample.token_ids, torch.tensor(sample.logprobs)
     if (encoded := tokenizer(text, add_special_tokens=False)["input_ids"]) != ids:
         what = f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
     elif (decoded := tokenizer.decode(ids, clean_up_tokenization_spaces=False)) != text:

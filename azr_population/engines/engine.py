@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor, nn
 
-from azr_population.config.schema import LearnerConfig
+from azr_population.config.schema import PROMPT_DATE, LearnerConfig
 from azr_population.errors import UserError
 from azr_population.registry import Registry
 from azr_population.weights.adapter import Adapter, LoraSpec
@@ -217,6 +217,8 @@ class EngineSettings:
     """The base's dtype."""
     quantization: str | None = None
     """The base's quantization; see `BaseConfig`."""
+    prompt_date: str = PROMPT_DATE
+    """The day for chat templates; see `BaseConfig`."""
     rollout: str = "torch"
     """The sampler, by its name in `ROLLOUTS`."""
     generate_rows: int = ROWS

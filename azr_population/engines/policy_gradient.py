@@ -76,7 +76,9 @@ def finish_metrics(means: dict[str, float]) -> dict[str, float]:
 
 def _importance(log_weights: Tensor, cap: float) -> tuple[Tensor, dict[str, float]]:
     """The capped weights of log(learner / sampler), and sums over tokens: `mismatch_kl` estimates
-    KL(sampler | learner) in nats by w - 1 - log w, `is_clip_frac` counts weights above `cap`."""
+    KL(sampler | learner) in nats by w - 1 - log w, `is_clip_frac` counts weights above `cap`. Log
+    weights are clamped to 20 as in `low_var_kl`; NaN, which a broken learner gives, to -20."""
+    log_weights = log_weights.nan_to_num(-20.0).clamp(-20.0, 20.0)
     weights = log_weights.exp()
     capped = weights.clamp(max=cap)
     return capped, {

@@ -14,6 +14,7 @@ from azr_population.engines.engine import (
     Sampling,
     Updates,
 )
+from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
 
 
@@ -89,9 +90,21 @@ def encode(tokenizer: Any, prompts: Sequence[str], chat: bool) -> list[list[int]
     """Prompts as token ids; for `chat` see `TextEngine`."""
     if chat and tokenizer.chat_template:
         turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
-        texts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        texts = render(tokenizer, turns)
         # The template writes the special tokens itself.
         ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
     else:
         ids = tokenizer(list(prompts), add_special_tokens=chat)["input_ids"]
     return cast(list[list[int]], ids)
+
+
+def render(tokenizer: Any, turns: Sequence[Any]) -> Any:
+    """A conversation as the text of the chat template up to the assistant's turn, or a text for
+    each of several. Raises UserError: the template fails."""
+    try:
+        return tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+    except Exception as error:  # of any kind: a template is the base's own code
+        raise UserError(
+            f"the base's chat template fails: {type(error).__name__}: {first_line(error)}; mend it "
+            "in its folder (chat_template)"
+        ) from error

@@ -43,6 +43,7 @@ from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import finish_metrics, policy_loss
 from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.engines.torch_rollout import shares_prompts
+from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
 
@@ -88,11 +89,14 @@ class TorchLearner:
         """See `Engine`. Metrics: loss, entropy (means over tokens), grad_norm (before clipping),
         tokens, lr, updates (0 when the member had no samples); with an importance cap also
         mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
+        updates = {}
         with self._computing():
-            return {
-                slot: self._update_member(slot, rows, hyperparameters[slot])
-                for slot, rows in samples.items()
-            }
+            for slot, rows in samples.items():
+                try:
+                    updates[slot] = self._update_member(slot, rows, hyperparameters[slot])
+                finally:  # after an error too, or the next update would add to its gradients
+                    self._optimizers[slot].zero_grad(set_to_none=True)
+        return updates
 
     @torch.no_grad()
     def log_probs(
@@ -142,12 +146,19 @@ class TorchLearner:
         return {"adapters": adapters, "optimizers": optimizers}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Engine`. Raises UserError: the state belongs to another base or another shape of
-        adapter."""
+        """See `Engine`. Raises UserError: the state belongs to another base, another shape of
+        adapter, or another optimizer."""
         for slot, factors in state["adapters"].items():
             adapter = Adapter(self.bank.spec, {n: Factors(A, B) for n, (A, B) in factors.items()})
             self.write(slot, adapter)
+            group = dict(self._optimizers[slot].param_groups[0])
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
+            if missing := group.keys() - self._optimizers[slot].param_groups[0].keys():
+                raise UserError(
+                    f"engine.optimizer={self.config.optimizer}: the stored state is of another "
+                    f"optimizer, it has no {', '.join(sorted(missing))}",
+                    key="engine.optimizer",
+                )
 
     def _update_member(
         self, slot: int, samples: Sequence[TrainingSample], settings: Hyperparameters
@@ -206,7 +217,6 @@ class TorchLearner:
         if sound:
             with self._offload.moments_on_device(optimizer) if self._offload else nullcontext():
                 optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
         figures = finish_metrics(totals)
         figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
         return {**figures, "updates": float(sound)}

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from azr_population.analysis import charts, html
 from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
-from azr_population.console.heartbeat import say
+from azr_population.console.output import say
 from azr_population.errors import UserError
 from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import propose_and_judge
+from azr_population.printable import print_lines
 from azr_population.runs import RunDirectory
 from azr_population.streams import Streams
 
@@ -189,7 +190,7 @@ def crossplay(
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(page, page_of(outcome, text))
-    print("\n".join([*text, f"{out}, the matrix in {page}"]))
+    print_lines(*text, f"{out}, the matrix in {page}")
 
 
 def page_of(outcome: CrossPlay, text: Sequence[str]) -> str:

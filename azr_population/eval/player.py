@@ -11,8 +11,8 @@ from typing import Any, cast
 from azr_population.benchmark.targets import EvalTarget, find_targets, load_rollout
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
+from azr_population.console.output import plain_output
 from azr_population.console.show import card, not_there
-from azr_population.console.view import plain_output
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format

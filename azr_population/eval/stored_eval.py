@@ -15,7 +15,7 @@ from azr_population.analysis.statistics import (
     interval_text,
     or_none,
 )
-from azr_population.console.heartbeat import say
+from azr_population.console.output import StandardOutput, say
 from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import Scores, held_out_eval
@@ -104,7 +104,6 @@ def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
 
 def print_table(content: Mapping[str, Any]) -> None:
     """What the command prints, scores in percent."""
-    from rich.console import Console
     from rich.table import Table
 
     def text(row: Mapping[str, Any], keys: Sequence[str], signed: bool) -> str:
@@ -122,7 +121,7 @@ def print_table(content: Mapping[str, Any]) -> None:
             text(row, _GAIN, signed=True),
             "" if row["mu"] is None else f"{row['mu']:.1f}",
         )
-    console = Console(highlight=False, soft_wrap=True)
+    console = StandardOutput(highlight=False, soft_wrap=True)
     console.print(table)
     console.print(
         f"{len(content['types'])} tasks of eval seed {content['seed']}, greedy decoding; 95% "

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import rich_click as click
 
-from azr_population.console.heartbeat import say, stop_requests
+from azr_population.console.heartbeat import stop_requests
+from azr_population.console.output import say
 from azr_population.errors import UserError
 from azr_population.experiments.plan import (
     PlannedRun,

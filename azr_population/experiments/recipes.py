@@ -1,4 +1,4 @@
-"""What a recipe is: `recipes/<kind>/<name>/recipe.yaml`, and the arms that all recipes share."""
+"""Recipes, `recipes/<kind>/<name>/recipe.yaml`, and the arms that all recipes share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Arm(_Strict):
 
 
 class Protocol(_Strict):
-    """What all runs of one experiment have in common."""
+    """Settings that all runs of one experiment share."""
 
     steps: int
     arm_steps: dict[Annotated[str, BeforeValidator(str)], int] = {}
@@ -77,7 +77,7 @@ class TableRow(_Strict):
 
     label: str
     metric: str
-    """As in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
+    """Name in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
     reduce: Reduce = "last_10pct"
     step: int | None = None
     """The number is that of a run which ends at this step; without, at its arm's last one."""
@@ -86,7 +86,7 @@ class TableRow(_Strict):
     ratio: bool = False
     """Over the first arm's value of the same seed."""
     paper: str = ""
-    """What the paper has there, with its source."""
+    """The paper's value, with its source."""
 
 
 class Chart(_Strict):
@@ -94,19 +94,20 @@ class Chart(_Strict):
 
     metric: str
     title: str
-    """What is measured: the sentence begins with it."""
+    """Name of the measure; the sentence begins with it."""
     unit: str = ""
     roles: tuple[str, ...] = ("",)
     reduce: Reduce = "change"
-    """Of what the sentence speaks."""
+    """Reduction of the curve to the value in the sentence."""
     ratio: bool = False
     """Bars over the first arm's value of the same seed."""
     mark: float | None = None
     """The paper's value, drawn as a line."""
     births: bool = False
-    """Of children beside the other members of their role, by operator (`analysis/children.py`)."""
+    """Whether it shows children beside the other members of their role, by operator
+    (`analysis/children.py`)."""
     paper: str = ""
-    """What the paper has there, in a few words."""
+    """The paper's result, in a few words."""
     note: str = ""
 
     @property
@@ -115,7 +116,7 @@ class Chart(_Strict):
 
 
 class Hypothesis(_Strict):
-    """What decides, written before anything is played: `arm` is above `than` in a row of the table,
+    """A hypothesis, written before anything is played: `arm` is above `than` in a row of the table,
     by more than `margin`; without `than`, above `margin`."""
 
     claim: str
@@ -132,11 +133,11 @@ class Recipe(_Strict):
     name: str
     title: str
     claim: str = ""
-    """What the paper claims there, in a few words; without, the title is the question."""
+    """The paper's claim, in a few words; without, the title is the question."""
     figure: str
     """The paper's table or figure, or whose question it is."""
     paper: str = ""
-    """What the paper shows there, with its source."""
+    """The paper's result, with its source."""
     protocol: str = "defaults"
     arms: tuple[Annotated[str, BeforeValidator(str)], ...] = ()
     """The first is the baseline."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
 from rich.markdown import Markdown
 
 from azr_population.analysis.statistics import (
@@ -32,6 +31,7 @@ from azr_population.analysis.statistics import (
     interval_text,
     seeds_for,
 )
+from azr_population.console.output import StandardOutput
 from azr_population.errors import UserError
 from azr_population.experiments.claims import (
     Tables,
@@ -123,7 +123,7 @@ def draw(plan: RecipePlan) -> Path:
     write_atomically(folder / "versions.json", json.dumps(_versions(plan), indent=1) + "\n")
     summary = folder / "summary.md"
     write_atomically(summary, _joined([*heading, *parts]) + "\n")
-    console = Console()
+    console = StandardOutput()
     if console.is_terminal:
         console.print(Markdown(shown))
     else:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from azr_population.config.schema import EvalConfig
 from azr_population.domains.metric import Metric
+from azr_population.errors import UserError
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.phases import StepContext
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords, flatten
-from azr_population.registry import Registry, own_code
+from azr_population.registry import Registry, finite_number, own_code
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_warnings import Watch
 from azr_population.weights.lowrank import mean_cosine
@@ -74,15 +77,65 @@ class Callback:
     def recorded(
         self, population: Population, proposals: Sequence[Proposal], records: StepRecords
     ) -> None:
-        """At the end of the step; may add to the records."""
+        """At the end of the step; may add to `records.metrics`."""
+
+
+_HOOKS = ("updated", "recorded")
+_RESERVED = ("step", "eval", "validation", "benchmark", "engine", "evolution", "time", "type",
+             "reason", "total")  # fmt: skip
+"""Groups of metrics that a user's callback must not add to."""
 
 
 def call(callbacks: Sequence[Callback], hook: str, clock: PhaseClock, *arguments: Any) -> None:
     """Calls one hook of all callbacks in turn; the clock times each under its own phase."""
     for callback in callbacks:
-        context = own_code("callbacks", callback.path) if callback.path else nullcontext()
-        with clock(callback.phase), context:
-            getattr(callback, hook)(*arguments)
+        with clock(callback.phase):
+            if callback.path:
+                call_own(callback, hook, *arguments)
+            else:
+                getattr(callback, hook)(*arguments)
+
+
+def call_own(callback: Callback, hook: str, *arguments: Any) -> None:
+    """Calls one hook of a user's callback. It gets copies of the step's records and lists, and only
+    the metrics that it adds are taken over. Raises UserError: it fails, changes anything else in
+    the records, or adds what is not a finite number under a name of its own."""
+    *others, last = (tuple(a) if isinstance(a, list) else a for a in arguments)
+    theirs: Any = deepcopy(last) if isinstance(last, StepRecords) else last
+    with own_code("callbacks", callback.path):
+        getattr(callback, hook)(*others, theirs)
+    if isinstance(last, StepRecords):
+        last.metrics |= _added_metrics(callback.path, last, theirs)
+
+
+def _added_metrics(path: str, before: StepRecords, after: StepRecords) -> dict[str, float]:
+    for field in fields(StepRecords):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if field.name == "metrics" and isinstance(new, dict):
+            new = {name: new.get(name) for name in old}
+        if old != new:
+            raise _refusal(path, f"changes records.{field.name}")
+    added = {}
+    for name in after.metrics.keys() - before.metrics.keys():
+        number = finite_number(value := after.metrics[name])
+        if number is None:
+            raise _refusal(path, f"sets {name!r:.60} to {value!r:.60}, not to a finite number")
+        _refuse_reserved(path, name)
+        added[name] = number
+    return added
+
+
+def _refuse_reserved(path: str, name: Any) -> None:
+    if not isinstance(name, str) or not name.isprintable() or name.split("/")[0] in _RESERVED:
+        raise _refusal(path, f"sets {name!r:.60}, which is not a name of its own")
+
+
+def _refusal(path: str, fault: str) -> UserError:
+    return UserError(
+        f"callbacks={path} {fault}; it may add finite numbers to records.metrics under new names "
+        f"outside of {', '.join(_RESERVED)} (docs/extending.md)",
+        key="callbacks",
+    )
 
 
 CALLBACKS: Registry[Callable[[], Callback]] = Registry("callbacks", group="callbacks")
@@ -99,8 +152,21 @@ def own_callbacks(names: Sequence[str]) -> list[Callback]:
             if not isinstance(callback, Callback):
                 raise TypeError("give a subclass of azr_population.Callback")
             callback.path = name
-            made.append(callback)
+        _check_hooks(callback)
+        for metric in callback.metrics:
+            _refuse_reserved(name, metric.name)
+        made.append(callback)
     return made
+
+
+def _check_hooks(callback: Callback) -> None:
+    """Raises UserError: the callback has a method that looks like a misspelt hook, or no hook."""
+    methods = [name for name in dir(callback) if callable(getattr(callback, name))]
+    for name in methods:
+        if name not in _HOOKS and (near := get_close_matches(name, _HOOKS, 1, cutoff=0.8)):
+            raise _refusal(callback.path, f"has a method {name}, which nobody calls ({near[0]}?)")
+    if all(getattr(type(callback), hook) is getattr(Callback, hook) for hook in _HOOKS):
+        raise _refusal(callback.path, f"has neither of the methods {' and '.join(_HOOKS)}")
 
 
 def declared(callbacks: Sequence[Callback]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from azr_population.domains.format import Format
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
-from azr_population.method.callbacks import own_callbacks
+from azr_population.method.callbacks import call_own, own_callbacks
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.population import Population, founder_sources
@@ -21,7 +21,7 @@ from azr_population.method.rewards import (
     takes_gold,
     teacher_reward_of,
 )
-from azr_population.registry import own_code
+from azr_population.registry import finite_number, own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
 
@@ -60,7 +60,7 @@ def _try_parts(members: MembersConfig, evolution: EvolutionConfig) -> None:
         pay_student(*outcome)
     for rewards in ((), (0.5, -0.5)):
         value = FITNESS.find(evolution.fitness)(_made_up(1).student, rewards)
-        if not isinstance(value, (int, float)) or not value < math.inf:
+        if finite_number(value) is None and value != -math.inf:
             raise UserError(
                 f"evolution.fitness={evolution.fitness} gave {value!r:.60}, and a fitness is a "
                 "number, or -inf if it is unknown",
@@ -81,10 +81,10 @@ def try_callbacks(config: Config, domain: Domain) -> None:
     """Makes the user's own callbacks and calls each once on a step that nobody played. Raises
     UserError: one fails, with file and line."""
     for callback in own_callbacks(config.callbacks):
-        with own_code("callbacks", callback.path):
-            population, proposals = Population(config, domain), [_made_up(1)]
-            callback.updated(population, proposals, ())
-            callback.recorded(population, proposals, StepRecords({"step": 1}, [], [], [], []))
+        population, proposals = Population(config, domain), [_made_up(1)]
+        call_own(callback, "updated", population, proposals, ())
+        records = StepRecords({"step": 1}, [], [], [], [])
+        call_own(callback, "recorded", population, proposals, records)
 
 
 def check_reward(members: MembersConfig, format: Format) -> None:

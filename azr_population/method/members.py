@@ -20,7 +20,6 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveFloat,
-    StrictStr,
 )
 
 from azr_population.errors import UserError
@@ -69,10 +68,10 @@ class Member:
 class _StoredMember(BaseModel):
     """A member as a checkpoint has it, which may come from anybody."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    name: StrictStr
-    role: Role
+    name: str
+    role: Role = Field(strict=False)
     slot: NonNegativeInt
     mu: float = Field(ge=-1e4, le=1e4)
     sigma: float = Field(gt=0, le=1e3)
@@ -111,6 +110,11 @@ def tally(games: Sequence[Outcome]) -> dict[str, int]:
     return {outcome.value: games.count(outcome) for outcome in Outcome}
 
 
+_MOST_APART = 10.0
+"""Standard deviations between two ratings above which a result changes them as it does at this
+distance."""
+
+
 class RatingSystem:
     """TrueSkill; it holds no ratings.
 
@@ -119,12 +123,14 @@ class RatingSystem:
     not change.
 
     Args:
-        tau: standard deviation of the skill's drift, in points. TrueSkill adds it before every
-            game. Here it is added once per match, because all games of a match are played with the
-            same weights.
+        tau: standard deviation of the skill's drift in a game, in points. All games of a match are
+            played with the same weights, so the drift of all of them, tau times the root of their
+            number, is added before the first. The default is half of TrueSkill's: it predicts
+            results best of those with which older members are not rated too high beside children
+            (perf/ratings.py).
     """
 
-    def __init__(self, tau: float = 25.0 / 300.0) -> None:
+    def __init__(self, tau: float = 25.0 / 600.0) -> None:
         self.tau = tau
         self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=0.1)
 
@@ -140,7 +146,12 @@ class RatingSystem:
         played = sorted(games, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
-        proposer, solver = self._before_match(teacher), self._before_match(student)
+        proposer, solver = (self._before_match(one, len(played)) for one in (teacher, student))
+        # Beyond this many deviations of a game's margin `trueskill` divides by 0.
+        variance = 2 * self._trueskill.beta**2 + proposer.sigma**2 + solver.sigma**2
+        most, gap = _MOST_APART * math.sqrt(variance), teacher.mu - student.mu
+        excess = gap - max(-most, min(gap, most))
+        proposer = self._trueskill.create_rating(proposer.mu - excess, proposer.sigma)
         for game in played:
             ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
             (proposer,), (rated_solver,) = self._trueskill.rate(
@@ -148,7 +159,7 @@ class RatingSystem:
             )
             # An invalid proposal lowers the teacher's rating and leaves the student's.
             solver = solver if game is Outcome.INVALID else rated_solver
-        return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
+        return Rating(proposer.mu + excess, proposer.sigma), Rating(solver.mu, solver.sigma)
 
     def win_probability(self, rating: Rating, other: Rating) -> float:
         """The probability that `rating` beats `other` in a game, ignoring draws:
@@ -156,8 +167,9 @@ class RatingSystem:
         variance = 2.0 * self._trueskill.beta**2 + rating.sigma**2 + other.sigma**2
         return NormalDist().cdf((rating.mu - other.mu) / math.sqrt(variance))
 
-    def _before_match(self, rating: Rating) -> trueskill.Rating:
-        return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))
+    def _before_match(self, rating: Rating, games: int) -> trueskill.Rating:
+        drift = self.tau * math.sqrt(games)
+        return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, drift))
 
 
 class Roster:

@@ -1,7 +1,6 @@
 """Rewards of proposals and attempts."""
 
 import inspect
-import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.method.proposals import Proposal, Replay
-from azr_population.registry import Registry
+from azr_population.registry import Registry, finite_number
 
 WRONG = -0.5
 """A wrong answer in the right format; AZR, equation 6."""
@@ -27,7 +26,7 @@ TEACHER_REWARDS: Registry[Callable[..., float]] = Registry(
 ARGUMENTS: Mapping[str, Callable[[Proposal, Container[Task]], Any]] = {
     "solve_rate": lambda proposal, buffer: proposal.solve_rate,
     "proposal": lambda proposal, buffer: proposal,
-    "attempts": lambda proposal, buffer: proposal.attempts,
+    "attempts": lambda proposal, buffer: tuple(proposal.attempts),
     "buffer": lambda proposal, buffer: buffer,
     "gold_probability": lambda proposal, buffer: proposal.gold_probability,
 }
@@ -120,11 +119,11 @@ def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
     )
 
 
-def _number(key: str, value: float) -> float:
+def _number(key: str, value: Any) -> float:
     """Refuses NaN, which would turn every advantage of its group into NaN."""
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number", key=key)
-    return float(value)
+    if (number := finite_number(value)) is None:
+        raise UserError(f"{key} gave {value!s:.60}, and a reward is a finite number", key=key)
+    return number
 
 
 def reward_proposals(

@@ -167,6 +167,17 @@ class RunDirectory:
             if _truncate(older, last_step):
                 os.replace(older, path)
 
+    def refuse_lost_steps(self, step: int) -> None:
+        """Raises UserError: the metrics end before `step`, the checkpoint's, which a run never
+        leaves; a resume would go on behind a gap."""
+        last = max((row["step"] for row in self.read("metrics")), default=0)
+        if last < step:
+            raise UserError(
+                f"{self.path}/metrics.jsonl ends at step {last}, and the checkpoint is of step "
+                f"{step}; restore the lines between, or move {self.checkpoints}/step_{step} away "
+                "to continue from the checkpoint before it"
+            )
+
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain data. Raises UserError: there is none, or it cannot
         be read."""

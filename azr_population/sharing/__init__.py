@@ -1,1 +1,1 @@
-"""What leaves a run for others: members for the Hub, tasks as a data set or as a taskset."""
+"""Exports of a run: members for the Hub, tasks as a data set or as a taskset."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
-from azr_population.printable import printable, shareable
+from azr_population.printable import card_line, print_lines
 from azr_population.runs import RunDirectory
 
 _OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
@@ -86,7 +86,7 @@ def export(path: str, format: str, out: Path) -> None:
     with replacing_folder(out) as folder:
         folder.mkdir()
         summary = FORMATS[format](run, folder, out.name)
-    print(f"{out}: {summary}")
+    print_lines(f"{out}: {summary}")
 
 
 def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
     from huggingface_hub import DatasetCard, DatasetCardData
 
     rows = distinct_tasks(run)
-    types = Counter(shareable(printable(row["type"]).replace("\n", " ")) for row in rows)
+    types = Counter(card_line(row["type"]) for row in rows)
     data = DatasetCardData(
         task_categories=["text-generation"],
         tags=["self-play", "code", "reasoning", "populora"],
@@ -131,7 +131,7 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
         data,
         template_str=DATA_SET_CARD,
         counts="\n".join(f"- {type}: {count} tasks" for type, count in sorted(types.items())),
-        base=shareable(run.environment().get("base")),
+        base=card_line(run.environment().get("base") or ""),
     ).save(folder / "README.md")
     _write_lines(folder / "tasks.jsonl", rows)
     return f"{len(rows)} tasks"

@@ -6,7 +6,7 @@ import torch
 
 from azr_population.benchmark.targets import find_targets
 from azr_population.engines.base_folder import read_config
-from azr_population.engines.base_model import load_base
+from azr_population.engines.base_model import load_base, load_tokenizer
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
 from azr_population.weights.bank import target_layers
@@ -28,7 +28,7 @@ def merge(path: str, out: Path, base: Path | None = None) -> str:
     # transformers 4 calls it torch_dtype.
     stored = getattr(description, "dtype", None) or getattr(description, "torch_dtype", None)
     stored = stored or torch.float32
-    model, tokenizer = load_base(member.base, str(stored).removeprefix("torch."), "cpu")
+    model, _ = load_base(member.base, str(stored).removeprefix("torch."), "cpu")
     adapter = load_adapter(members[0].folder)
     layers = target_layers(model, adapter.spec)
     if unknown := sorted(adapter.factors.keys() - layers.keys()):
@@ -45,5 +45,5 @@ def merge(path: str, out: Path, base: Path | None = None) -> str:
             weight.copy_((weight.float() + update).to(weight.dtype))
     with replacing_folder(out) as partial:
         model.save_pretrained(partial)  # type: ignore[operator]
-        tokenizer.save_pretrained(partial)
+        load_tokenizer(member.base, prompt_date=None).save_pretrained(partial)
     return f"{out}: {member.name} merged into its base, {stored}"

@@ -11,7 +11,7 @@ import yaml
 from azr_population.benchmark.benchmarks import BENCHMARKS
 from azr_population.errors import UserError, first_line
 from azr_population.files import read_json, refuse_unplain, replacing_folder
-from azr_population.printable import printable, shareable
+from azr_population.printable import card_line, print_lines
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import metrics_of_members
 from azr_population.runs.run_data import benchmark_figures
@@ -40,7 +40,7 @@ def push(
     with tempfile.TemporaryDirectory() as place:
         folder = out or Path(place) / "repository"
         write_repository(folder, run, members, base, license)
-        print(f"{out}: what would be pushed" if out else upload(folder, repo, private))
+        print_lines(f"{out}: what would be pushed" if out else upload(folder, repo, private))
 
 
 def write_repository(
@@ -137,7 +137,7 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
         if birth.get("child") == name:
             parents = ", ".join(map(str, birth.get("parents") or ()))
             facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"
-    return {key: shareable(printable(fact)).replace("\n", " ") for key, fact in facts.items()}
+    return {key: card_line(fact) for key, fact in facts.items()}
 
 
 def _base(path: str, name: str | None) -> str | None:

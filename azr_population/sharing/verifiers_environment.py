@@ -34,7 +34,7 @@ class SelfPlayData(vf.TaskData):
 
     @property
     def task(self) -> Task:
-        """As the domain knows it."""
+        """The domain's task."""
         return Task(TaskType(self.type), self.program, self.inputs, self.outputs, self.message)
 
 

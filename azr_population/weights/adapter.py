@@ -26,6 +26,12 @@ class LoraSpec:
         return self.alpha / self.rank
 
 
+def matches(layer: str, target: str) -> bool:
+    """Whether a layer's full name is meant by a name in `target_modules`, by PEFT's rule: a suffix
+    at a dot."""
+    return layer == target or layer.endswith(f".{target}")
+
+
 @dataclass(frozen=True)
 class Factors:
     """The low-rank update of one linear layer: dW[out, in] = scaling * B[out, r] @ A[r, in]."""
@@ -71,8 +77,10 @@ def refuse_not_finite(adapter: Adapter, where: str) -> None:
 def refuse_unsound(adapter: Adapter, where: str) -> None:
     """Raises `UserError` for values that are not finite or above `LARGEST`."""
     refuse_not_finite(adapter, where)
-    for layer, pair in adapter.factors.items():
-        if (largest := max(float(factor.abs().max()) for factor in (pair.A, pair.B))) > LARGEST:
+    factors = [(name, f) for name, pair in adapter.factors.items() for f in (pair.A, pair.B)]
+    sizes = torch.stack([factor.detach().abs().max().double() for _, factor in factors]).tolist()
+    for (layer, _), largest in zip(factors, sizes, strict=True):
+        if largest > LARGEST:
             raise UserError(f"{where} holds {largest:.3g} in {layer}; at most {LARGEST:g} may be")
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.errors import UserError
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_misfit
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, matches, refuse_misfit
 
 _APART_FROM = 128
 """Rows per member from which a CPU multiplies each member's rows by its own factors."""
@@ -330,7 +330,7 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
     """The layers that match `spec.target_modules` by PEFT's rules, in the model's order.
 
     A target is a suffix of a module's name at a dot; `all-linear` is every linear layer except the
-    output head. Raises UserError: nothing matches, or a target is in a mixture of experts, whose
+    output head. Raises UserError: a target matches nothing, or is in a mixture of experts, whose
     rows are not the rows of the batch.
     """
     mixtures = [
@@ -348,7 +348,7 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
         layers = {
             name: module
             for name, module in linear.items()
-            if any(name == t or name.endswith(f".{t}") for t in spec.target_modules)
+            if any(matches(name, target) for target in spec.target_modules)
         }
         mixed = [name for name in layers if name.startswith(tuple(mixtures))]
     if mixed:
@@ -356,10 +356,12 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
             f"{mixed[0].removesuffix('.')} is a mixture of experts, which cannot be routed by row; "
             f"name layers outside of it in target_modules, not {', '.join(spec.target_modules)}"
         )
-    if not layers:
+    named = [target for target in spec.target_modules if target != "all-linear"]
+    odd = [target for target in named if not any(matches(name, target) for name in linear)]
+    if odd or not layers:
         kinds = sorted({name.rpartition(".")[2] for name in linear})
         raise UserError(
-            f"no linear layer of the base matches target_modules={list(spec.target_modules)}; "
+            f"no linear layer of the base matches target_modules={odd or named}; "
             + (f"it has {', '.join(kinds)}" if kinds else "it has no linear layer at all")
         )
     return layers

@@ -9,11 +9,11 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.weights import operators as _registered  # noqa: F401
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec, first_not_finite
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
 from azr_population.weights.operator import OPERATORS, Operator
 
 ATTEMPTS = 8
-"""Attempts at a child with finite values before the step fails."""
+"""Attempts at a sound child before the step fails."""
 
 
 class Breeding(NamedTuple):
@@ -63,10 +63,10 @@ def breed(
     `mix` has the weights of operators; those that need more parents than given are left out.
     `parents`: the better one first. `options` are by operator; they also apply inside
     `dare+full_gaussian` unless that has its own: {"dare+full_gaussian": {"dare.p": 0.5}}. A child
-    that is not finite is drawn again.
+    with a value that no training leaves is drawn again.
 
     Raises UserError: an unknown operator or option, nothing to draw, parents that do not fit, or
-    `ATTEMPTS` children in a row that are not finite.
+    `ATTEMPTS` children in a row with values that are not finite or too large.
     """
     usable = usable_operators(mix, len(parents))
     for _ in range(ATTEMPTS):
@@ -76,12 +76,16 @@ def breed(
         chosen = usable[name]
         resolved = chosen.resolve(options_of(chosen, options or {}))
         child = chosen(parents, generator, **resolved)
-        if first_not_finite(child) is None:
-            used = {key: value for key, value in resolved.items() if value is not None}
-            return child, Breeding(name, used)
+        try:
+            refuse_unsound(child, f"{name}: its child")
+        except UserError as error:
+            fault = error
+            continue
+        used = {key: value for key, value in resolved.items() if value is not None}
+        return child, Breeding(name, used)
     raise UserError(
-        f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
-        "the parents' weights are too large for their dtype"
+        f"{ATTEMPTS} children in a row cannot be trained; {fault}; weigh another operator, or "
+        "lower the learning rates if the parents have grown too large"
     )
 
 

@@ -51,6 +51,8 @@ class Operator:
         for other in used[1:]:
             refuse_misfit(used[0], other, "the parents")
         for parent in used:
+            if not parent.factors:
+                raise UserError(f"{self.name}: a parent has no layers")
             refuse_not_finite(parent, "a parent")
         with torch.no_grad():
             child = self.function(used, generator, **resolved)

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError, first_problem
 from azr_population.files import if_supported, read_json, refuse_irregular, replacing_folder
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, matches, refuse_unsound
 from azr_population.weights.model_card import model_card
 
 CONFIG_FILE = "adapter_config.json"
@@ -27,14 +27,16 @@ PREFIX = "base_model.model."
 _DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 """Accepted dtypes of factors; torch cannot add and multiply smaller floats."""
 
-UNSUPPORTED = (
-    "use_dora", "use_rslora", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save",
-    "layer_replication", "trainable_token_indices", "fan_in_fan_out", "use_qalora",
-    "target_parameters", "megatron_config", "alora_invocation_tokens", "arrow_config",
-    "use_bdlora",
-)  # fmt: skip
-"""Fields of LoraConfig that must be empty or false: otherwise the adapter is not alpha/r B A on
-linear layers with one rank and alpha."""
+HARMLESS = frozenset((
+    "peft_type", "r", "lora_alpha", "bias", "target_modules", "init_lora_weights",  # checked
+    "base_model_name_or_path", "revision", "task_type", "peft_version", "auto_mapping",
+    "inference_mode", "lora_dropout",
+    "exclude_modules", "layers_to_transform", "layers_pattern", "ensure_weight_tying",
+    "loftq_config", "eva_config", "corda_config", "megatron_core", "qalora_group_size",
+))  # fmt: skip
+"""Fields of LoraConfig that leave an adapter alpha/r B A on linear layers with one rank and alpha,
+whatever they hold: which layers have factors is read from the file. Any other field must be empty
+or false, those that later versions of PEFT invent too."""
 
 _INITIALISATIONS = (True, False, None, "gaussian", "eva", "orthogonal")
 """Values of `init_lora_weights` that leave the base as it is. The others (pissa, olora, corda,
@@ -112,7 +114,9 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
     targets = config.get("target_modules")
-    if not isinstance(targets, list):
+    if isinstance(targets, list):  # PEFT takes names that match nothing
+        targets = [t for t in targets if any(matches(name, t) for name in factors)]
+    else:
         targets = {name.rpartition(".")[2] for name in factors}
     spec = LoraSpec(rank, float(config["lora_alpha"]), tuple(sorted(targets)))
     adapter = Adapter(spec, factors)
@@ -130,8 +134,8 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
         fields = _LoraConfig.model_validate(config)
     except ValidationError as error:
         raise UserError(f"{path} does not describe a member: {first_problem(error)}") from error
-    for field in UNSUPPORTED:
-        if config.get(field):
+    for field, value in config.items():
+        if value and field not in HARMLESS:
             raise UserError(f"{folder} uses {field}; a member is alpha/r B A alone", key=field)
     if (start := config.get("init_lora_weights", True)) not in _INITIALISATIONS:
         raise UserError(

@@ -174,3 +174,20 @@ def test_the_last_lines_begin_with_the_students(tmp_path):
     assert first.startswith("Students got better") and second.startswith("That programs grew")
     assert last.startswith("next: azr-population compare")
     assert "(first and last step)" in summary(run, {"solve_rate": solved}).students
+
+
+@pytest.mark.parametrize(
+    ("births", "verdict"),
+    [(1, ": 1 better, none worse, none not"), (6, "none better, none worse, 6 not")],
+)
+def test_children_are_one_family_of_tests(tmp_path, births, verdict):
+    """A child that solves 6 tasks of 100 more than its parent: p is .014 alone."""
+    steps = range(10, 10 * births + 1, 10)
+    lineage = [
+        {"step": step - 5, "child": "student_1", "parents": ["student_0"], "generation": number}
+        for number, step in enumerate(steps, 1)
+    ]
+    evals = [(step, "student_0", 0, 50) for step in steps]
+    evals += [(step, "student_1", n, 56 if n == 1 else 51) for n, step in enumerate(steps, 1)]
+    evolution = said(written(tmp_path, evals=evals, births=lineage)).evolution
+    assert f"{births} tested against the parent" in evolution and verdict in evolution

@@ -97,3 +97,58 @@ def test_a_stored_configuration_of_a_stranger(tmp_path, text):
 def test_where_azr_keeps_a_run_is_no_difference():
     assert touches_only("trainer.default_local_dir", INCIDENTAL)
     assert not touches_only("trainer.total_epochs", INCIDENTAL)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "run.steps=true",
+        "population.student_lr=true",
+        "population.batch_size=False",
+        "evolution.operators.dare=true",
+        "evolution.options.dare.p=true",
+        "evolution.hyperparameters.lr.init=[true,1e-3]",
+        "seed=true",
+    ],
+)
+def test_true_and_false_are_not_numbers(override):
+    with refuses("not true or false"):
+        load_config(["evolution=pbt_hyper", override])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "run.steps=1e18",
+        "population.student_lr=1e300",
+        "population.kl_loss_coef=1e300",
+        "engine.importance_sampling_cap=1e300",
+        "task.max_program_chars=1000000000000000000000000000000",
+        "evolution.hyperparameters.lr.init=[1e300,1e308]",
+        "evolution.operators.dare=1e300",
+    ],
+)
+def test_a_number_that_no_run_can_have_is_refused(override):
+    with refuses(override.split("=")[0].removesuffix(".dare")):
+        load_config(["evolution=pbt_hyper", override])
+    assert load_config([f"seed={2**100}"]).seed == 2**100
+
+
+@pytest.mark.parametrize("word", ["1e3", "0755", "1_000", "1:30", "nan", "true", "1.50", "2024"])
+def test_a_name_stays_as_it_is_typed_or_is_refused(word, tmp_path):
+    config = load_config([f"run.dir={word}"])
+    assert config.run.dir == word
+    file = tmp_path / "config.yaml"
+    file.write_text(to_yaml(config))
+    assert config_from_file(file).run.dir == word
+    file.write_text(f"run:\n  dir: {word}\n")
+    if word != "nan":
+        with refuses("quote"):
+            config_from_file(file)
+
+
+def test_a_number_in_a_list_of_names_is_to_be_quoted():
+    with refuses("quote"):
+        load_config(["base.lora.target_modules=[q_proj,1e3]"])
+    quoted = load_config(["base.lora.target_modules=[q_proj,'1e3']"])
+    assert quoted.base.lora.target_modules == ["q_proj", "1e3"]

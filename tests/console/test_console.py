@@ -1,12 +1,16 @@
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from azr_population.analysis.html import format_number
 from azr_population.console.live import LiveView, console_view
+from azr_population.console.output import StandardOutput, say
 from azr_population.console.view import LinesView, View, match_line, origin
-from azr_population.printable import duration
+from azr_population.printable import duration, print_lines
 from azr_population.runs.records import finite_or_none, show
 
 START = {"name": "4t4s", "steps": 12, "step": 0, "dir": "runs/[red]demo"}
@@ -166,3 +170,20 @@ def test_figures_have_few_digits():
     assert {value: format_number(value, True) for value in percents} == percents
     numbers = {27.26: "27.3", 7.126: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
     assert {value: format_number(value, False) for value in numbers} == numbers
+
+
+def test_control_characters_of_names_reach_no_terminal(capsys):
+    hostile = "runs/\x1b[2Jmine\x9b\u202e"
+    output = io.StringIO()
+    console = StandardOutput(file=output, force_terminal=True, width=80)
+    table = Table(hostile)
+    table.add_row(Text(hostile, "bold"))
+    for shown in (hostile, Text(hostile), table):
+        console.print(shown)
+    LinesView(console).on_note(hostile)
+    print_lines(Path(hostile))
+    say(hostile)
+    printed = capsys.readouterr()
+    for text in (output.getvalue(), printed.out, printed.err):
+        assert "\\x1b[2J" in text and "\x1b[2J" not in text and "\x9b" not in text
+        assert "\\u202e" in text

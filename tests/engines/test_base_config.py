@@ -7,8 +7,10 @@ import torch
 import transformers
 from refusals import refuses
 
+from azr_population.config.load import load_config
 from azr_population.engines.base_folder import meta_model, read_config, rope_overrides
-from azr_population.engines.base_model import load_tokenizer
+from azr_population.engines.base_model import PROMPT_DATE, load_tokenizer, turn_end
+from azr_population.engines.text import encode
 
 OLD = transformers.__version__.startswith("4.")
 SIZES = {
@@ -124,3 +126,36 @@ def test_a_general_fast_tokenizer_is_one_whichever_file_names_it(tmp_path, file)
     text = "def f(x):\n    return x"
     tokenizer = load_tokenizer(tmp_path)
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+DATED = (
+    "Today: {{ strftime_now('%d %b %Y') }}|{% for m in messages %}{{ m['content'] }}{% endfor %}"
+)
+
+
+def templated(folder, template):
+    from azr_population.bases.nano import nano_base_path
+
+    tokenizer = load_tokenizer(nano_base_path())
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_template_that_asks_for_the_date_gets_the_run_s(tmp_path):
+    folder = templated(tmp_path, DATED)
+    for day, shown in ((PROMPT_DATE, "01 Jan 2026"), ("1999-12-31", "31 Dec 1999")):
+        tokenizer = load_tokenizer(folder, day)
+        (ids,) = encode(tokenizer, ["Solve it."], chat=True)
+        assert tokenizer.decode(ids).startswith(f"Today: {shown}|Solve it.")
+    assert load_config([]).base.prompt_date == PROMPT_DATE
+    with refuses("base.prompt_date"):
+        load_config(["base.prompt_date=tomorrow"])
+
+
+@pytest.mark.parametrize("fault", ["raise_exception('no system')", "1 / 0", "'a' + 1", "nothing.x"])
+def test_a_template_that_fails_is_named(tmp_path, fault):
+    tokenizer = load_tokenizer(templated(tmp_path, "{{ " + fault + " }}"))
+    assert turn_end(tokenizer) is None
+    with refuses("chat template fails"):
+        encode(tokenizer, ["Solve it."], chat=True)

@@ -5,7 +5,7 @@ import shutil
 
 import huggingface_hub
 import pytest
-import transformers
+import torch
 from refusals import refuses
 from transformers import Qwen2Config
 
@@ -96,25 +96,48 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
         load_base(tmp_path / "base", "float32", "cpu")
 
 
-@pytest.mark.parametrize("part", ["AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"])
-def test_code_in_the_folder_of_a_base_is_not_run_and_not_asked_for(tmp_path, monkeypatch, part):
+def _custom_generate(folder):
+    (folder / "custom_generate").mkdir()
+    (folder / "custom_generate" / "generate.py").write_text("open('was_run', 'w')\n")
+
+
+def _fields(file, **more):
+    def edit(folder):
+        fields = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(fields | more))
+
+    return edit
+
+
+CODE = {
+    "custom_generate": _custom_generate,
+    "modeling_own.py": lambda folder: (folder / "modeling_own.py").write_text("1 / 0\n"),
+    "pytorch_model.bin": lambda folder: torch.save({}, folder / "pytorch_model.bin"),
+    "Weights.PT": lambda folder: torch.save({}, folder / "Weights.PT"),
+    "adapter_config.json": lambda folder: (folder / "adapter_config.json").write_text("{}"),
+    "auto_map in config.json": _fields("config.json", auto_map={"AutoConfig": "own.Own"}),
+    "auto_map in tokenizer_config.json": _fields("tokenizer_config.json", auto_map={}),
+    "num_hidden_layers=1e+09": _fields("config.json", num_hidden_layers=10**9),
+    "num_experts=2e+04": _fields("config.json", text_config={"num_experts": 20_000}),
+}
+
+
+@pytest.mark.parametrize("named", CODE)
+def test_a_base_that_holds_code_is_refused_before_it_is_loaded(tmp_path, monkeypatch, named):
     shutil.copytree(nano_base_path(), folder := tmp_path / "base")
-    file = folder / ("tokenizer_config.json" if part == "AutoTokenizer" else "config.json")
-    kind = json.loads(file.read_text())
-    names = {"AutoTokenizer": ["own.Own", None]}
-    kind |= {"auto_map": {part: names.get(part, "own.Own")}, "model_type": "own_kind"}
-    kind |= {"tokenizer_class": "Own"} if part == "AutoTokenizer" else {}
-    file.write_text(json.dumps(kind))
-    (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\n")
-    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asks"))
-    if part == "AutoTokenizer" and int(transformers.__version__.split(".")[0]) >= 5:
-        # It reads tokenizer.json by itself and leaves the class out.
-        texts = [
-            load_base(path, "float32", "cpu")[1]("def f(a):")["input_ids"]
-            for path in (folder, nano_base_path())
-        ]
-        assert texts[0] == texts[1]
-    else:
-        with refuses("base.path"):
-            load_base(folder, "float32", "cpu")
+    monkeypatch.chdir(tmp_path)
+    CODE[named](folder)
+    for use in (base_folder, fingerprint, lambda path: load_base(path, "float32", "cpu")):
+        with refuses(named):
+            use(folder)
     assert not (tmp_path / "was_run").exists()
+
+
+def test_code_in_the_cache_of_the_hub_is_refused(offline):
+    held = offline / "models--someone--tiny"
+    (held / "refs").mkdir(parents=True)
+    (held / "refs" / "main").write_text("abc123")
+    shutil.copytree(nano_base_path(), held / "snapshots" / "abc123")
+    _custom_generate(held / "snapshots" / "abc123")
+    with refuses("custom_generate"):
+        load_base("someone/tiny", "float32", "cpu")

@@ -66,3 +66,19 @@ def test_load_base_checks(tmp_path):
     (tmp_path / FILE).write_text(json.dumps(sample))
     with refuses("1.00"):
         load_base(tmp_path, "float32", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"token_ids": None}, "token_ids"),
+        ({"token_ids": [3]}, "token_ids"),
+        ({"logprobs": [0.5]}, "logprobs"),
+        ({"text": 7}, "text"),
+    ],
+)
+def test_a_sample_in_another_form_is_refused(folder, model, tokenizer, change, named):
+    sample = json.loads((folder / FILE).read_text()) | change
+    (folder / FILE).write_text(json.dumps(sample))
+    with refuses(named):
+        check_sample(folder, model, tokenizer)

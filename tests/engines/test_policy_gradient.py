@@ -1,5 +1,6 @@
 """Truncated importance sampling, and the KL divergence from the base in the loss."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.micro_batches import collate
-from azr_population.engines.policy_gradient import policy_loss
+from azr_population.engines.policy_gradient import _importance, finish_metrics, policy_loss
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -131,3 +132,14 @@ def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollo
         learner=LearnerConfig(importance_sampling_cap=setting),
     )
     assert settings.importance_sampling_cap == cap
+
+
+@pytest.mark.parametrize(
+    ("log_weight", "weight"),
+    [(100.0, 2.0), (88.8, 2.0), (math.inf, 2.0), (-200.0, 0.0), (-math.inf, 0.0), (math.nan, 0.0)],
+)
+def test_importance_weights_and_their_sums_are_finite_at_the_edges(log_weight, weight):
+    weights, sums = _importance(torch.tensor([log_weight, 0.0]), 2.0)
+    assert weights.tolist() == pytest.approx([weight, 1.0], abs=1e-8)
+    assert all(map(math.isfinite, sums.values()))
+    assert finish_metrics({name: value / 2 for name, value in sums.items()})["ess"] <= 1.0

@@ -1,9 +1,17 @@
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from refusals import refuses
 
 from azr_population.engines.base_model import load_base
-from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
+from azr_population.engines.engine import (
+    Hyperparameters,
+    PromptBatch,
+    Sampling,
+    TrainingSample,
+)
 from azr_population.engines.optimizers import moments
 from azr_population.errors import UserError
 from azr_population.registry import trust
@@ -163,3 +171,72 @@ def test_moments_are_counted_not_known():
     trust(["torch.optim.SGD"])
     assert moments("adamw") == ("AdamW", 2)
     assert moments("torch.optim.SGD") == ("SGD", 0)
+
+
+def test_an_update_that_fails_midway_leaves_nothing_for_the_next(another_engine):
+    tried, plain = (another_engine(micro_batch_tokens=20) for _ in range(2))
+    samples = samples_of(plain, 1, -0.5, 0.5)
+    calls = []
+
+    def fail_in_the_second_piece(*_):
+        calls.append(0)
+        if len(calls) == 2:
+            raise RuntimeError("out of memory")
+
+    handle = tried.model.model.layers[1].register_forward_hook(fail_in_the_second_piece)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        tried.update({1: samples}, RATES)
+    handle.remove()
+    assert all(factor.grad is None for factor in tried.bank.parameters_of(1))
+    tried.update({1: samples}, RATES)
+    plain.update({1: samples}, RATES)
+    assert same(factors(tried, 1), factors(plain, 1))
+
+
+def test_members_updated_before_a_failure_are_pushed(engine, monkeypatch):
+    pushed, local = [], engine.engine
+    monkeypatch.setattr(local.rollout, "push", lambda slot, adapter: pushed.append(slot))
+    samples = samples_of(engine, 0, 1.0)
+    with pytest.raises(KeyError):
+        engine.update({0: samples, 1: samples}, {0: RATES[0]})  # no rate for the second
+    assert pushed == [0, 1]
+    engine.update({0: samples, 2: []}, RATES)
+    assert pushed == [0, 1, 0]
+
+
+def test_the_state_of_another_optimizer_is_refused(engine, another_engine):
+    trust(["torch.optim.SGD"])
+    engine.update({1: samples_of(engine, 1, 1.0)}, RATES)
+    other = another_engine(optimizer="torch.optim.SGD")
+    with refuses("engine.optimizer"):
+        engine.load_state_dict(other.state_dict())
+
+
+def test_a_log_probability_that_is_no_number_names_the_sampler_and_its_member(engine, monkeypatch):
+    stream = engine.engine.rollout.stream
+
+    def broken(batch, sampling, seed):
+        for rows in stream(batch, sampling, seed):
+            yield [(row, [replace(d, logprobs=(math.nan,)) for d in group]) for row, group in rows]
+
+    monkeypatch.setattr(engine.engine.rollout, "stream", broken)
+    with refuses("TorchRollout gave NaN as a token's log-probability (the member in slot 2)"):
+        engine.generate(["abc"], [2], Sampling(4), 0)
+
+
+def test_a_sampler_s_stream_is_closed_when_its_reader_fails(engine, monkeypatch):
+    closed = []
+
+    def stream(batch, sampling, seed):
+        try:
+            yield [(0, [])]
+            yield [(1, [])]
+        finally:
+            closed.append(seed)
+
+    monkeypatch.setattr(engine.engine.rollout, "stream", stream)
+    reader = engine.engine.stream(PromptBatch([[3]], [0], [0]), Sampling(4), 7)
+    assert next(reader) == [(0, [])]
+    with pytest.raises(ValueError, match="a reader's"):
+        reader.throw(ValueError("a reader's"))
+    assert closed == [7]

@@ -36,11 +36,11 @@ def test_one_game_between_beginners_gives_the_published_numbers():
     assert (teacher.mu, teacher.sigma) == pytest.approx((20.604, 7.171), abs=1e-3)
 
 
-def test_drift_is_added_once_per_match_not_per_game():
+def test_the_drift_of_all_games_is_added_before_the_match():
     still = RatingSystem(tau=0.0)
     drifting = RatingSystem(tau=2.0)
     start = Rating(25.0, 1.0)
-    widened = Rating(25.0, 5.0**0.5)
+    widened = Rating(25.0, 13.0**0.5)  # 1 + 3 games * 2 ** 2
     games = [WIN, LOSS, LOSS]
     moved = drifting.rate_match(start, start, games)
     expected = still.rate_match(widened, widened, games)
@@ -48,17 +48,34 @@ def test_drift_is_added_once_per_match_not_per_game():
         assert (got.mu, got.sigma) == pytest.approx((target.mu, target.sigma))
 
 
+def test_a_rating_follows_a_skill_that_falls_steadily():
+    # .05 points a match of 64 games, for 60 matches, against teachers whose rating is certain.
+    def lag(tau):
+        system, student, skill = RatingSystem(tau), Rating(), 25.0
+        for _ in range(60):
+            won = round(64 * system.win_probability(Rating(skill, 0.01), Rating(25.0, 0.01)))
+            games = [WIN if (i * won) % 64 < won else LOSS for i in range(64)]
+            student = system.rate_match(Rating(25.0, 0.5), student, games)[1]
+            skill -= 0.05
+        return student.mu - skill - 0.05
+
+    assert lag(25 / 300 / 8) > 0.3  # TrueSkill's drift once a match
+    assert abs(lag(RatingSystem().tau)) < 0.2
+
+
 def test_invalid_proposals_count_against_the_teacher():
     start = Rating()
     teacher, student = RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)
     assert teacher == RatingSystem(tau=0.0).rate_match(start, start, [INVALID] * 12)[0]
     assert teacher.mu < 15 and student == start, "who attempted nothing is not paid"
-    once = RatingSystem().rate_match(start, start, [INVALID])[0]
-    assert once == RatingSystem().rate_match(start, start, [WIN])[0]
+    once = RatingSystem(tau=0.0).rate_match(start, start, [INVALID])[0]
+    assert once == RatingSystem(tau=0.0).rate_match(start, start, [WIN])[0]
+    drifted = RatingSystem(tau=1.0).rate_match(start, start, [INVALID])[1]
+    assert (drifted.mu, drifted.sigma**2) == pytest.approx((start.mu, start.sigma**2 + 1))
 
 
 def test_a_student_is_rated_by_what_it_attempted_wherever_the_invalid_ones_stand():
-    rating, start = RatingSystem(), Rating()
+    rating, start = RatingSystem(tau=0.0), Rating()
     attempted = rating.rate_match(start, start, [WIN, LOSS])[1]
     for games in ([INVALID] * 5 + [WIN, LOSS], [WIN, INVALID, LOSS, INVALID]):
         teacher, student = rating.rate_match(start, start, games)
@@ -111,3 +128,19 @@ def test_recentering_sets_the_students_mean_and_keeps_every_difference():
     assert roster.recenter_ratings() == 3.0
     assert [member.rating for member in roster] == [Rating(mu, 2.0) for mu in (23, 29, 26, 24)]
     assert roster.recenter_ratings() == 0.0
+
+
+@pytest.mark.parametrize(("teacher", "student"), [(325.0, 25.0), (-1e4, 1e4), (1e4, -1e4)])
+@pytest.mark.parametrize("outcome", [WIN, LOSS, DRAW, INVALID])
+def test_ratings_far_apart_change_as_those_ten_deviations_apart(teacher, student, outcome):
+    system = RatingSystem()
+    far = system.rate_match(Rating(teacher, 1.0), Rating(student, 1.0), [outcome])
+    apart = 10.0 * (2 * (25 / 6) ** 2 + 2 * (25 / 300) ** 2 + 2) ** 0.5
+    sign = 1 if teacher > student else -1
+    near = system.rate_match(Rating(sign * apart, 1.0), Rating(0.0, 1.0), [outcome])
+    assert far[0].mu - teacher == pytest.approx(near[0].mu - sign * apart, abs=1e-9)
+    assert far[1].mu - student == pytest.approx(near[1].mu, abs=1e-9)
+    assert [rating.sigma for rating in far] == pytest.approx([rating.sigma for rating in near])
+    surprising = outcome is (WIN if teacher > student else LOSS)
+    assert (abs(far[0].mu - teacher) > 0.1) == (surprising or outcome is DRAW or (
+        outcome is INVALID and teacher > student))  # fmt: skip

@@ -1,24 +1,28 @@
 """Mistakes in parts of one's own: one line with key, file and line, before anything is loaded."""
 
+import math
 import tempfile
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import torch
+from refusals import refuses
 
 from azr_population.config.load import load_config
 from azr_population.domains.code.formats import ChatFormat, NanoFormat
 from azr_population.errors import UserError
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.method.callbacks import own_callbacks
-from azr_population.method.config_check import check_reward
+from azr_population.method.config_check import _made_up, check_reward
 from azr_population.method.phases import propose, score_gold, verify
 from azr_population.method.proposals import Attempt
-from azr_population.method.rewards import teacher_reward_of
+from azr_population.method.rewards import TEACHER_REWARDS, teacher_reward_of
 from azr_population.registry import trust
 
 PARTS = """
 import torch
-from azr_population import Adapter, Callback, Factors, LoraSpec, operator
+from azr_population import Adapter, Callback, Factors, LoraSpec, Metric, operator
 from azr_population.engines.engine import Rollout
 from azr_population.engines.torch_rollout import TorchRollout
 
@@ -105,6 +109,21 @@ def misnamed(rate): return rate
 class Counts(Callback):
     def recorded(self, population, proposals, records):
         records.metrics["counted"] = float(len(proposals))
+
+class Odd(Callback):
+    def __init__(self): self.change = CHANGE
+    def recorded(self, population, proposals, records): self.change(records)
+
+class Misspelt(Counts):
+    def record(self, population, proposals, records): pass
+
+class Idle(Callback):
+    def measure(self): pass
+
+class Borrows(Counts):
+    metrics = (Metric("eval/greedy", "Mine"),)
+
+CHANGE = None
 
 class Breaks(Callback):
     def updated(self, population, proposals, replayed): proposals.nowhere
@@ -258,3 +277,67 @@ def test_a_callback_of_ones_own_is_made_called_and_named(parts, play, config):
         UserError, match=r"callbacks=own_parts.Breaks failed in .*own_parts.py, line"
     ):
         play([1.0, 1.0]).play_step()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda records: records.metrics.update(step=99), "records.metrics"),
+        (lambda records: records.metrics.update({"student/solve_rate": 7.0}), "records.metrics"),
+        (lambda records: records.metrics.clear(), "records.metrics"),
+        (lambda records: setattr(records, "metrics", None), "records.metrics"),
+        (lambda records: records.tasks.clear(), "records.tasks"),
+        (lambda records: records.matches[0].update(step=7), "records.matches"),
+        (lambda records: records.metrics.update({"eval/greedy": 1.0}), "eval/greedy"),
+        (lambda records: records.metrics.update({"time/mine": 1.0}), "time/mine"),
+        (lambda records: records.metrics.update({"mine": math.nan}), "nan"),
+        (lambda records: records.metrics.update({"mine": 1e200}), "1e+200"),
+        (lambda records: records.metrics.update({"mine": "much"}), "much"),
+        (lambda records: records.metrics.update({"mine": torch.ones(2)}), "tensor"),
+        (lambda records: records.metrics.update({("a", 1): 1.0}), "('a', 1)"),
+        (lambda records: records.metrics.update({"a\x1b[2J": 1.0}), "a\\x1b[2J"),
+    ],
+)
+def test_a_callback_adds_numbers_of_its_own_and_changes_nothing(
+    parts, play, config, monkeypatch, change, named
+):
+    trust("own_parts.Odd")
+    config.population.teachers = config.population.students = 1
+    config.callbacks = ["own_parts.Odd"]
+    monkeypatch.setattr("own_parts.CHANGE", change)
+    with refuses(named):
+        play([1.0, 1.0]).play_step()
+
+
+def test_numbers_of_numpy_and_torch_are_taken_over_as_floats(parts, play, config, monkeypatch):
+    trust("own_parts.Odd")
+    config.population.teachers = config.population.students = 1
+    config.callbacks = ["own_parts.Odd"]
+    numbers = {"mine": torch.tensor(1.5), "student/mine": np.float32(0.5), "count": np.int64(3)}
+    monkeypatch.setattr("own_parts.CHANGE", lambda records: records.metrics.update(numbers))
+    metrics = play([1.0, 1.0]).play_step().metrics
+    assert {name: metrics[name] for name in numbers} == {
+        "mine": 1.5, "student/mine": 0.5, "count": 3.0
+    }  # fmt: skip
+    assert all(type(metrics[name]) is float for name in numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("Misspelt", "record, which nobody calls"), ("Idle", "neither"), ("Borrows", "eval/greedy")],
+)
+def test_a_callback_that_would_measure_nothing_is_refused(parts, name, named):
+    trust(f"own_parts.{name}")
+    with refuses(named):
+        own_callbacks([f"own_parts.{name}"])
+
+
+def test_a_reward_may_be_a_number_of_numpy_or_torch(config, monkeypatch):
+    row, config.population.teacher_reward = _made_up(1), "learnability"
+    for value, paid in ((np.float32(0.5), 0.5), (torch.tensor(0.25), 0.25), (True, 1.0)):
+        monkeypatch.setitem(TEACHER_REWARDS, "learnability", lambda solve_rate, v=value: v)
+        assert teacher_reward_of(config.population)(row, ()) == paid
+    for value in (1e308, 10**400, np.array([0.5, 0.1]), "0.5", 1j, None):
+        monkeypatch.setitem(TEACHER_REWARDS, "learnability", lambda solve_rate, v=value: v)
+        with refuses("population.teacher_reward"):
+            teacher_reward_of(config.population)(row, ())

@@ -237,3 +237,13 @@ def test_the_worst_texts_take_no_time(text):
 def test_text_over_the_bound_is_refused():
     with pytest.raises(TooLarge):
         parse("1" + " " * MAX_CHARS)
+
+
+@pytest.mark.parametrize("digits", ["1" * 400 + ".0", "9" * 400 + ".0", "-" + "1" * 400 + "."])
+def test_a_float_beyond_range_is_not_a_literal(digits):
+    for text in (digits, f"[{digits}]", f"{{'a': {digits}}}"):
+        with pytest.raises(NotLiteral):
+            parse(text)
+        with pytest.raises(NotLiteral):
+            parse_arguments(f"1, {text}")
+    assert parse("1" * 400) == int("1" * 400)

@@ -87,3 +87,21 @@ def test_a_verdict_on_chance_is_the_same_every_time():
         with Referee(RefereeSettings(workers=2)) as referee:
             verdicts.add(tuple(referee.check(programs({**CHANCE, **CLOCKS, **STEADY}))))
     assert len(verdicts) == 1
+
+
+HONEST = {
+    "hex": ("def f(x):\n    return f'found at {hex(x)}'", "1234567890", "'found at 0x499602d2'"),
+    "a global called returns": (
+        "def f(x):\n    global returns\n    if 'returns' not in globals():\n        returns = 0\n"
+        "    returns += x\n    return returns",
+        "5",
+        "5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_resembles_an_address_or_our_own_name_passes(each, name):
+    source, argument, output = HONEST[name]
+    (execution,) = each.check([Program(source, (argument,))])
+    assert (execution.reason, execution.outputs) == (Reason.OK, (output,))

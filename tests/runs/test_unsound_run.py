@@ -81,6 +81,9 @@ def edit_state(run, change):
         (lambda s: s["buffer"][0].update(program=3), ""),
         (lambda s: s.update(rewards=3), ""),
         (lambda s: s.pop("roster"), "roster"),
+        (lambda s: s.update(config=[1]), "config"),
+        (lambda s: s["roster"][0].update(mu="25"), "mu"),
+        (lambda s: s["roster"][0].update(generation=True), "generation"),
     ],
 )
 def test_a_state_that_no_run_writes(run, capsys, change, named):
@@ -155,6 +158,33 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
     assert main(["resume", str(run), "run.steps=2"]) == 0
     assert members_digest(run / "members") == digest
     assert main(["resume", str(run), "run.steps=3"]) == 0
+
+
+def test_a_disk_that_is_full_at_the_start_is_told(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "train", *SMALL, f"run.dir={tmp_path / 'run'}"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"run.dir={tmp_path / 'run'} cannot be written: File too large" in done.stderr
+
+
+def test_metrics_that_end_before_the_checkpoint_are_named(run, capsys):
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(lines[:-1]))
+    message = resume_refused(run, capsys)
+    assert "metrics.jsonl ends at step 1" in message and "checkpoints/step_2" in message
+    shutil.move(run / "checkpoints" / "step_2", run / "elsewhere")
+    assert main(["resume", str(run), "run.steps=2"]) == 0
+    again = [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()]
+    assert again == [1, 2]
+
+
+def test_a_state_without_a_configuration_goes_on(run):
+    edit_state(run, lambda state: state.update(config=None))
+    assert main(["resume", str(run), "run.steps=2"]) == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")

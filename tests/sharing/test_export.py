@@ -34,6 +34,13 @@ def test_json_lines_come_with_a_card_that_counts_them(run, tmp_path):
     assert "code_i: 1" in card and "code_o: 1" in card and "data_files: tasks.jsonl" in card
 
 
+def test_a_stranger_s_type_of_task_is_no_markup_in_the_card(run, tmp_path):
+    task = next(iter(run.read("tasks")))
+    run.append("tasks", [{**task, "type": "<script>alert(1)</script>\x1b[2J"}])
+    card = (export(run, tmp_path, "jsonl") / "README.md").read_text()
+    assert "- &lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J: 1 tasks" in card
+
+
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):
     (tmp_path / "there").mkdir()
     for out in ("there", "9 lives"):

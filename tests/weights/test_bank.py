@@ -121,6 +121,8 @@ def test_the_base_keeps_its_state_dict_and_is_frozen():
 def test_targets_that_do_not_exist_are_named_with_those_that_do():
     with refuses("query_key"):
         Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
+    with refuses("target_modules=['v_porj']; it has down_proj"):
+        Bank(qwen2(), LoraSpec(target_modules=("q_proj", "v_porj")), 2)
     with refuses("target_modules"):
         Bank(nn.Embedding(3, 3), LoraSpec(), 2)
 

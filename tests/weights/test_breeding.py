@@ -9,7 +9,7 @@ from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, first_not_finite
-from azr_population.weights.breeding import breed, dry_run, get_operator
+from azr_population.weights.breeding import all_operators, breed, dry_run, get_operator
 from azr_population.weights.operator import OPERATORS
 
 PARENTS = [random_adapter(0), random_adapter(1)]
@@ -128,3 +128,23 @@ def test_a_rehearsal_finds_what_would_stop_a_run(mix, options, culprit):
     with refuses(culprit):
         dry_run(mix, options, rank=4)
     dry_run({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)
+
+
+def test_a_child_that_no_training_leaves_is_drawn_again_and_its_operator_is_named(monkeypatch):
+    def enlarged(parents, generator):
+        child = random_adapter(0)
+        child.factors["q_proj"].B[0, 0] = 1e30
+        return child
+
+    real = OPERATORS.find("layer_wise")
+    monkeypatch.setitem(OPERATORS, "layer_wise", replace(real, function=enlarged))
+    with refuses("layer_wise: its child holds 1e+30 in q_proj"):
+        breed({"layer_wise": 1.0}, PARENTS, seeded())
+    _, breeding = breed({"layer_wise": 1.0, "full_gaussian": 1.0}, PARENTS, seeded())
+    assert breeding.operator == "full_gaussian"
+
+
+@pytest.mark.parametrize("operator", all_operators(), ids=lambda operator: operator.name)
+def test_parents_without_layers_are_refused(operator):
+    with refuses("no layers"):
+        operator([Adapter(PARENTS[0].spec, {})] * 2, seeded())

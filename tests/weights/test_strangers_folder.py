@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.peft_folder import UNSUPPORTED, load_adapter, save_adapter
+from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 LAYER = "model.layers.0.self_attn.q_proj"
 
@@ -38,7 +38,12 @@ def edit_weights(folder, edit):
         *({"lora_alpha": value} for value in (float("inf"), -1, None, [1], 10**400, 1e7)),
         {"lora_alpha": 1e6, "r": 4},
         *({"target_modules": value} for value in (7, {"a": 1}, ["q_proj", 7])),
-        *({name: True} for name in UNSUPPORTED),
+        *({name: True} for name in ("use_dora", "use_rslora", "lora_bias", "fan_in_fan_out")),
+        *({name: True} for name in ("use_qalora", "arrow_config", "a_variant_of_tomorrow")),
+        *({name: {"q_proj": 2}} for name in ("rank_pattern", "kasa_config", "velora_config")),
+        {"monteclora_config": {"num_samples": 4}},
+        {"layer_replication": [[0, 2]]},
+        {"use_dora": "false"},
         *({"bias": "all"}, {"peft_type": "IA3"}),
     ],
     ids=lambda fields: "_".join(fields),
@@ -91,3 +96,17 @@ def test_quantised_factors(folder, dtype):
     edit_weights(folder, lambda key, tensor: tensor.to(dtype))
     with pytest.raises(UserError):
         load_adapter(folder)
+
+
+def test_fields_that_change_nothing_are_taken_and_names_that_match_nothing_are_left_out(folder):
+    edit_config(
+        folder,
+        peft_version="0.21.2",
+        qalora_group_size=16,
+        layers_to_transform=[0],
+        kasa_config=None,
+        rank_pattern={},
+        use_a_variant_of_tomorrow=False,
+        target_modules=["q_proj", "v_porj"],
+    )
+    assert load_adapter(folder).spec == LoraSpec(4, 8.0, ("q_proj",))

@@ -79,6 +79,7 @@ def _engine(config: Config) -> EngineSettings:
         device=engine.device,
         dtype=config.base.dtype,
         quantization=config.base.quantization,
+        prompt_date=config.base.prompt_date,
         rollout=engine.rollout,
         generate_rows=engine.generate_batch_size,
         vllm=engine.vllm,
@@ -101,7 +102,8 @@ def with_layout(plan: RunPlan) -> RunPlan:
         )
     folder = base_folder(path, weights=False)
     with loading(path):
-        model, tokenizer = meta_model(folder), load_tokenizer(folder)
+        model = meta_model(folder)
+        tokenizer = load_tokenizer(folder, plan.engine.prompt_date)
     if not plan.engine.rollout_class.own_weights:
         refuse_recurrent(model)
     longest, context = longest_row(plan, tokenizer), context_of(model)

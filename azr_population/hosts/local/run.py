@@ -24,7 +24,7 @@ from azr_population.console.live import console_view
 from azr_population.console.view import View, show_start, show_step
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError, first_line
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.hosts.local.state import RunState
@@ -137,6 +137,8 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
     config = plan.config
     view = view or console_view(config.run.console)
     checkpoint = load_latest(directory.checkpoints) if steps(directory.checkpoints) else None
+    if checkpoint:
+        directory.refuse_lost_steps(checkpoint.step)
     with _self_play(plan) as play, ExitStack() as stack:
         state = RunState(play, directory, plan.engine.base)
         if new:
@@ -155,13 +157,15 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
             state.load(checkpoint)
-            # A crash may have come between the checkpoint and the members' folders.
-            state.folders.export()
-        else:
-            state.begin()
-        directory.truncate(play.step)
-        # What a later resume goes by, such as more steps.
-        write_atomically(directory.path / "config.yaml", to_yaml(config))
+        with writing(f"run.dir={directory.path}"):
+            if checkpoint:
+                # A crash may have come between the checkpoint and the members' folders.
+                state.folders.export()
+            else:
+                state.begin()
+            directory.truncate(play.step)
+            # What a later resume goes by, such as more steps.
+            write_atomically(directory.path / "config.yaml", to_yaml(config))
         return Run(directory.path, _play(state, view))
 
 
@@ -201,6 +205,9 @@ def _play(state: RunState, view: View) -> int:
     show_start(view, directory, population.name, steps, play.step, play.population)
     if note := evolution_note(play.config.evolution, population.teachers, population.students):
         view.on_note(note)
+    if getattr(play.context.engine.tokenizer, "asks_for_date", False):
+        day = play.config.base.prompt_date
+        view.on_note(f"the chat template asks for the date, and gets base.prompt_date={day}")
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []
 

@@ -30,7 +30,8 @@ def open_engine(plan: RunPlan) -> Iterator[TextEngine]:
                 "azr_population[verl] anew, or use engine=torch"
             ) from error
 
-        tokenizer = load_tokenizer(base_folder(settings.base, weights=False))
+        folder = base_folder(settings.base, weights=False)
+        tokenizer = load_tokenizer(folder, settings.prompt_date)
         with ray_engine(settings, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return

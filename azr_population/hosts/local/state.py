@@ -60,7 +60,11 @@ class RunState:
     def load(self, checkpoint: Checkpoint) -> None:
         """Puts the state of a checkpoint in place, which may come from anybody. Raises UserError:
         it lacks something, or is of another configuration than config.yaml."""
-        before = checkpoint.plain.get("config", {})
+        before = checkpoint.plain.get("config") or {}
+        if not isinstance(before, dict):
+            raise UserError(
+                f"{self.directory.checkpoints}/step_{checkpoint.step}: config is damaged"
+            )
         for key, value in replay_settings(self.play.config).items():
             if key in before and before[key] != value:
                 raise UserError(

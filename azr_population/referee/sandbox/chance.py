@@ -207,7 +207,7 @@ def _override(cls: type, name: str, value: Any) -> None:
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))
 
 
-_SHOWN = re.compile(r" at 0x([0-9a-f]{6,16})\b")
+_SHOWN = re.compile(r"<[^<>]* at 0x([0-9a-f]{6,16})[>,;]")
 
 
 def shows_address(text: str, source: str) -> bool:

@@ -19,6 +19,7 @@ Two values are the same (`same`) by these rules:
 import ast
 import cmath
 import json
+import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,16 @@ _DIGITS = re.compile(r"[0-9_]+")
 _EXPONENT = re.compile(r"[eE]\+?[0-9]")
 _NOT_JSON = re.compile(r"[\\(\n\r]|[eE][+-]?[0-9]|true|false|null|NaN|Infinity")
 _WORDS = {"None": None, "True": True, "False": False}
+
+
+def _finite(digits: str) -> float:
+    """The float of a literal; 400 digits are infinity, which is not one."""
+    if math.isinf(number := float(digits)):
+        raise ValueError(digits[:40])
+    return number
+
+
+_JSON = json.JSONDecoder(parse_float=_finite)
 
 
 class NotLiteral(ValueError):
@@ -113,7 +124,7 @@ def _as_json(text: str) -> list[object]:
         return []
     try:
         swapped = text.replace("'", '"')
-        values: list[object] = json.loads(f"[{swapped}]")
+        values: list[object] = _JSON.decode(f"[{swapped}]")
     except (ValueError, RecursionError):
         return []
     return values
