@@ -122,6 +122,7 @@ def _member_metrics(
             "parsed_frac": mean(attempt.text is not None for attempt in attempts),
             "answer_reward": mean(attempt.reward for attempt in attempts),
             "answer_tokens": mean(len(attempt.completion.token_ids) for attempt in attempts),
+            "answer_entropy": _surprise(attempt.completion for attempt in attempts),
             "solve_rate": mean(proposal.solve_rate for proposal in attempted),
         }
     return metrics | {
@@ -141,8 +142,14 @@ def _proposal_metrics(proposals: Sequence[Proposal], domain: Domain) -> Metrics:
         "proposal_reward": mean(proposal.reward for proposal in proposals),
         "solve_rate": mean(proposal.solve_rate for proposal in valid),
         "proposal_tokens": mean(len(proposal.completion.token_ids) for proposal in proposals),
+        "proposal_entropy": _surprise(proposal.completion for proposal in proposals),
         **{m.name: mean(measures[m.name] for measures in measured) for m in domain.measures},
     }
+
+
+def _surprise(completions: Iterable[Completion]) -> float | None:
+    """The mean surprise of sampled tokens, in nats a token: an estimate of the policy's entropy."""
+    return mean(-logprob for completion in completions for logprob in completion.logprobs)
 
 
 def _role_metrics(members: Sequence[Metrics]) -> Metrics:

@@ -20,7 +20,7 @@ from azr_population.method.record import nothing_valid_notes
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
 
-WRITTEN = Completion(0, (), (1, 2), (), True)
+WRITTEN = Completion(0, (), (1, 2), (-0.5, -1.0), True)
 
 
 def population(teachers=2, students=2):
@@ -92,6 +92,9 @@ def test_replay_counts_as_written_and_not_as_played():
     assert (student["replay_solve_rate"], student["replay_reward"]) == (0.5, 0.25)
     assert student["solve_rate"] == 0.0 and student["reward"] == -0.5
     assert (teacher["rollouts"], "replay_reward" in teacher) == (0, False)
+    surprise = -sum(WRITTEN.logprobs) / len(WRITTEN.logprobs)
+    assert (teacher["proposal_entropy"], student["answer_entropy"]) == (surprise, surprise)
+    assert "answer_entropy" not in teacher and "proposal_entropy" not in student
     assert (student["win_rate"], teacher["win_rate"]) == (0.0, 1.0)
 
 

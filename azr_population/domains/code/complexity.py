@@ -22,6 +22,7 @@ MEASURES = tuple(
         ("ast_depth", "AST depth", "per valid program (paper, Fig 4)", "levels", ""),
         ("cyclomatic", "Cyclomatic complexity", "per valid program (paper, Fig 4)", "", ""),
         ("lines", "Lines of code", "per valid program (paper, Fig 4)", "lines", "lines"),
+        ("variables", "Variables", "per valid program (paper, Fig 4)", "variables", ""),
         ("halstead_volume", "Halstead volume", "bits, per valid program", "bits", ""),
     )
 )
@@ -36,7 +37,8 @@ def measures(program: str) -> Mapping[str, float]:
     ast_nodes: without the module and the Load/Store/Del markers. ast_depth: nodes on the longest
     path from a top-level statement down. cyclomatic: McCabe 1976 over the whole program, decision
     points plus 1, as radon counts them. lines: those that hold more than white space and comments,
-    docstrings included. halstead_volume: in bits, as radon counts, N log2 n of all and the distinct
+    docstrings included. variables: distinct names of parameters and of what is assigned to.
+    halstead_volume: in bits, as radon counts, N log2 n of all and the distinct
     operators and operands (Halstead, "Elements of Software Science", 1977); to radon only
     arithmetic, comparisons and logic are operators. It is missing where radon cannot count it.
     """
@@ -50,6 +52,7 @@ def measures(program: str) -> Mapping[str, float]:
         lines = sum(1 for line in program.splitlines() if line.split("#")[0].strip())
         measured = {
             "ast_nodes": nodes, "ast_depth": depth, "cyclomatic": cyclomatic, "lines": lines,
+            "variables": _variables(tree),
         }  # fmt: skip
         counts = HalsteadVisitor.from_ast(tree)
         vocabulary = counts.distinct_operators + counts.distinct_operands
@@ -72,6 +75,17 @@ def _size(tree: ast.Module) -> tuple[int, int]:
             if not isinstance(child, ast.expr_context)
         ]
     return nodes, depth
+
+
+def _variables(tree: ast.Module) -> int:
+    """Distinct names of parameters and of what is assigned to, loops and `with` included."""
+    names = {
+        node.arg if isinstance(node, ast.arg) else node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+    return len(names)
 
 
 KINDS = ("number", "text", "collection")

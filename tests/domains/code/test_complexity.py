@@ -22,20 +22,23 @@ def f(x, n):  # two decisions and a loop
     return n
 """
 
+ASSIGNMENTS = "def f(x, *y):\n    a, b = x, y\n    for a in b:\n        b += a\n    return b"
+
 
 @pytest.mark.parametrize(
-    ("program", "nodes", "depth", "cyclomatic", "lines"),
+    ("program", "nodes", "depth", "cyclomatic", "lines", "variables"),
     [
         # FunctionDef, arguments, arg, Return, Name; the longest path is FunctionDef-arguments-arg.
-        ("def f(x):\n    return x\n", 5, 3, 1, 2),
+        ("def f(x):\n    return x\n", 5, 3, 1, 2, 1),
+        (ASSIGNMENTS, 20, 4, 2, 5, 4),
         # if, and, the comprehension's loop and its condition, plus one.
-        (BRANCHES, 21, 6, 5, 4),
-        ("", 0, 0, 1, 0),
+        (BRANCHES, 21, 6, 5, 4, 3),
+        ("", 0, 0, 1, 0, 0),
     ],
 )
-def test_measures_of_size(program, nodes, depth, cyclomatic, lines):
+def test_measures_of_size(program, nodes, depth, cyclomatic, lines, variables):
     assert list(measures(program)) == [measure.name for measure in MEASURES]
-    assert [*measures(program).values()][:4] == [nodes, depth, cyclomatic, lines]
+    assert [*measures(program).values()][:5] == [nodes, depth, cyclomatic, lines, variables]
 
 
 def test_odd_programs_warn_nobody():
