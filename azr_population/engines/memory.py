@@ -65,6 +65,7 @@ class GpuLayout:
     generate_tokens: int = 393_216  # most tokens in the KV cache where torch samples
     on_gpu: bool = True
     nf4: bool = False  # the base's linear layers are quantised
+    sleeps: bool = True  # vLLM leaves the GPU to the learner while that computes
     offload: bool = False  # the learner leaves the GPU to a vLLM that is awake
     optimizer: str = "AdamW"
     moments: int = 2  # numbers that the optimizer keeps for each weight, in float32
@@ -105,6 +106,7 @@ class GpuLayout:
             parallel=settings.tensor_parallel_size,
             batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
             sequences=int(options.get("max_num_seqs", SEQUENCES)),
+            sleeps=bool(options.get("enable_sleep_mode", True)),
             generate_tokens=min(rows * (prompt + response), settings.generate_tokens),
             on_gpu=on_gpu,
             nf4=settings.quantization == "nf4",
@@ -179,11 +181,12 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
     cache = layout.vllm_fraction * total - CONTEXT - sum((*served.values(), work))
     pushed = (4.0 * (not layout.offload) + layout.size) * member
     awake = resting | served
-    return {
-        "generate": awake | {"vLLM: work": work, "KV cache": cache},
-        **computing,
-        "wake": awake | {"KV cache": cache, "work": min(work, pushed)},
-    }
+    generating = awake | {"vLLM: work": work, "KV cache": cache}
+    if not layout.sleeps:
+        beside = served | {"KV cache": cache}
+        return {"generate": generating} | {name: computing[name] | beside for name in computing}
+    waking = awake | {"KV cache": cache, "work": min(work, pushed)}
+    return {"generate": generating, **computing, "wake": waking}
 
 
 def _work(
@@ -250,7 +253,7 @@ def _kv_parts(layout: GpuLayout) -> int | None:
 def host_bytes(layout: GpuLayout, total: float) -> float:
     """A GPU's part of the host's memory, at most: a vLLM asleep, and what is offloaded."""
     parts = phases(replace(layout, offload=False), total)["generate"]
-    asleep = parts.get("vLLM: base", 0.0) + parts.get("vLLM: slots", 0.0)
+    asleep = layout.sleeps * (parts.get("vLLM: base", 0.0) + parts.get("vLLM: slots", 0.0))
     moments = parts[layout.moments_name] * layout.offload
     return asleep + offloaded_bytes(layout, total) + moments
 

@@ -1,12 +1,14 @@
 """Counts of a step where the sums have an exact answer."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from azr_population.engines.architecture import Architecture
 from azr_population.engines.memory import GpuLayout
-from azr_population.engines.step_counts import DEVICES, Cost, StepCounts, device_of
+from azr_population.engines.step_counts import DEVICES, MEASURED_SHARES, Cost, StepCounts, device_of
 
 SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
 STEP = StepCounts(2, proposals=8, attempts=16, answers=8, samples=4, prompt=100, response=10)
@@ -70,3 +72,21 @@ def test_a_roofline_is_the_slower_of_products_and_bytes():
 )
 def test_a_device_is_known_by_its_name_or_its_memory(gib, product, name):
     assert device_of(gib, product).name == name
+
+
+def test_measured_shares_are_those_of_the_committed_figures():
+    """Updates by products; sampling by bytes of a step: base, eight members, 256 rows' cache."""
+    days = json.loads((Path(__file__).parents[2] / "perf/results/gpu.json").read_text())
+    update = days[0]["figures"]["update"]["hardware TFLOP/s"] / 989
+    assert update == pytest.approx(MEASURED_SHARES["updates"], abs=0.01)
+    (step,) = [
+        day["figures"][name]["ms a step"]
+        for day in days
+        for name in day["figures"]
+        if "H100" in day["card"] and name == "decoding by graphs, 8 members, several lengths"
+    ]
+    seven = Architecture(152_064, 3584, 18_944, 28, 28, 4, 128)
+    layout = GpuLayout(seven, 8, 32, 512, 41, sequences=256)
+    read = layout.weights + 8 * layout.member * 2 + 256 * 505 * seven.cache * 2
+    share = Cost(0, read).seconds(DEVICES["H100"], 1) / (step / 1e3)
+    assert share == pytest.approx(MEASURED_SHARES["sampling"], abs=0.04)

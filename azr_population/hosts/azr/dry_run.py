@@ -7,12 +7,13 @@ another machine (`population.gpu_memory`, `population.gpu`), it only notes what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from azr_population.engines import memory
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.optimizers import moments
-from azr_population.engines.step_counts import StepCounts
+from azr_population.engines.step_counts import MEASURED_SHARES, StepCounts
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
 from azr_population.method.config_check import replacement_line, reward_line
@@ -130,6 +131,16 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
             f"is told {share:.2f}, as it counts the learner too; of each GPU up to "
             f"{memory.host_bytes(layout, total) / 1e9:.1f} GB are in the host's memory"
         )
+        awake = replace(layout, sleeps=False, offload=False)
+        kept = min(layout.no_recompute_tokens, memory.kept_tokens(awake, total))
+        awake = replace(awake, no_recompute_tokens=kept)
+        if layout.sleeps and memory.check_memory(awake, total) is None:
+            used = max(sum(parts.values()) for parts in memory.phases(awake, total).values())
+            yield (
+                f"vLLM need not sleep while members learn: both take {used / 1e9:.1f} GB awake; "
+                "+actor_rollout_ref.rollout.engine_kwargs.vllm.enable_sleep_mode=False leaves out "
+                "its moves to the host and back (not tried on a GPU yet)"
+            )
 
 
 def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> Iterator[str]:
@@ -161,6 +172,14 @@ def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> 
         f"{device.name} at its data sheet's {device.flops / 1e12:.0f} TFLOPS and "
         f"{device.bandwidth / 1e12:.2f} TB/s, which no run reaches; executions of programs and "
         "moves between GPU and host come on top"
+    )
+    measured = {name: seconds / MEASURED_SHARES[name] for name, seconds in speeds.items()}
+    parts = ", ".join(f"{name} {seconds:,.0f}" for name, seconds in measured.items())
+    shares = ", ".join(f"{share} of the bound in {name}" for name, share in MEASURED_SHARES.items())
+    yield (
+        f"measured: about {sum(measured.values()):,.0f} s a step ({parts}) at the rates of our "
+        f"torch engine on one H100 at a 7B base's shapes, sampling by CUDA graphs ({shares}); vLLM "
+        "has not been timed"
     )
 
 

@@ -273,6 +273,23 @@ def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(tmp_path, all_th
         assert ready
         (line,) = [line for line in lines if line.startswith("roofline")]
         seconds[" ".join(dots)] = float(line.split()[3])
+        (line,) = [line for line in lines if line.startswith("measured: about")]
+        bound, measured = seconds[" ".join(dots)], float(line.split()[2])
+        assert bound / 0.38 - 1 <= measured <= bound / 0.34 + 1
     assert seconds["population.gpu=H200"] < seconds[""] < seconds["population.gpu=A100"]
     with refuses("population.gpu"):
         dry_run(*command(base(tmp_path), "population.gpu=B9000"))
+
+
+def test_the_dry_run_says_where_vllm_need_not_sleep(tmp_path, all_there):
+    path = "actor_rollout_ref.rollout.engine_kwargs.vllm.enable_sleep_mode=False"
+
+    def waking_lines(*dots):
+        lines, _ = dry_run(*command(base(tmp_path), *dots))
+        phases = next(line for line in lines if line.startswith("  GB")).split()[1:]
+        return "wake" in phases, [line for line in lines if line.startswith("vLLM need not sleep")]
+
+    sleeps, (line,) = waking_lines()
+    assert sleeps and path in line
+    assert waking_lines(path) == (False, [])
+    assert waking_lines("population.gpu_memory=48") == (True, [])
