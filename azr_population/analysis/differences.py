@@ -45,7 +45,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
         if inside:
             keys = ", ".join(row.key for row in inside[:4])
             warnings.append(f"The seeds of {arm.name} are not alike: {keys}.")
-        seeds = [run.settings["seed"] for run in arm.runs if "seed" in run.settings]
+        seeds = [str(run.settings["seed"]) for run in arm.runs if "seed" in run.settings]
         if len(seeds) > len(set(seeds)):
             warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
         warnings += [

@@ -2,16 +2,18 @@
 
 import io
 import json
+import re
 import shutil
 from dataclasses import asdict
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from refusals import refuses
 from rich.console import Console
 
-from azr_population.analysis.comparison import compare_arms, plan_seeds
+from azr_population.analysis.comparison import compare_arms, correct_table, plan_seeds, with_holm
 from azr_population.analysis.comparison_page import (
     _lines,
     print_comparison,
@@ -20,7 +22,7 @@ from azr_population.analysis.comparison_page import (
 )
 from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.statistics import detectable, seeds_for
+from azr_population.analysis.statistics import Estimate, detectable, seeds_for
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 
@@ -445,3 +447,27 @@ def test_the_answer_and_the_picture_stand_before_refusals(tmp_path):
     page = write_comparison(compared, tmp_path / "page.html").read_text()
     answer = page.index("b: worse</span> b scores 10.0 points lower than a")
     assert answer < page.index("<figure") < page.index("not compared</span> c and a")
+
+
+def test_the_differences_of_a_table_are_one_family():
+    def row(p, name="lines"):
+        tests = {
+            (1, 0): Estimate(1.0, 0.1, 1.9, (4, 4), p),
+            (2, 1): Estimate(1, 0, 2, (4, 4), 0.01),
+        }
+        metric = Metric(name, name)
+        return SimpleNamespace(metric=metric, tests=tests, corrected=with_holm(tests))
+
+    rows = [row(0.02), *(row(0.5) for _ in range(7)), row(0.03, "eval/greedy")]
+    assert rows[0].corrected[1, 0].p == pytest.approx(0.02)  # within the row
+    correct_table(rows)
+    assert rows[0].corrected[1, 0].p == pytest.approx(8 * 0.02)
+    assert {row.corrected[1, 0].p for row in rows[1:8]} == {1.0}
+    assert rows[8].corrected[1, 0].p == pytest.approx(0.03), "the sentence has it with the pairs"
+
+
+def test_a_seed_that_is_no_number_is_compared_as_text(tmp_path):
+    first, second = (write_arm(tmp_path / name, [0.3, 0.4]) for name in "ab")
+    for file in (tmp_path / "a").rglob("config.yaml"):
+        file.write_text(re.sub(r"(?m)^seed: .*", "seed: [1]", file.read_text()))
+    assert "a has one seed twice" in " ".join(compare_arms([first, second]).warnings)
