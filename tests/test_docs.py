@@ -1,11 +1,13 @@
 """What README and docs print is true: Python runs, our commands are accepted, examples work."""
 
+import ast
 import doctest
 import importlib.util
 import re
 import runpy
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import azr_population
 from azr_population.cli import app, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
+from azr_population.config.schema import Config
 from azr_population.experiments.recipes import read_arms, read_recipe
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run import Run
@@ -235,3 +238,86 @@ def test_the_pictures_are_those_of_the_recipes(picture, drawn):
     """The site takes its pictures from docs/ alone."""
     copy, original = ROOT / f"docs/pictures/{picture}.svg", ROOT / f"recipes/{drawn}.svg"
     assert copy.read_bytes() == original.read_bytes()
+
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/**/README.md"),
+         *ROOT.glob("azr_population/**/README.md"), *ROOT.glob("tools/**/*.md")]  # fmt: skip
+PAGES.remove(ROOT / "CHANGELOG.md")  # which also names what is gone
+FOREIGN = {
+    "evaluation/figures.json",  # of a run
+    "runs/custom/reward.csv",  # of an example's run
+    "v1/core/kv_cache_utils.py",  # vLLM's
+    "records.metrics",  # an argument of callbacks
+    "report.html",  # of a run
+}
+"""Names of others that look like ours. Keys of AZR's `trainer` are not checked either."""
+
+
+@cache
+def defined():
+    """Attributes by class, and names by module, those in its classes too, of the package."""
+    classes, modules = {}, {}
+    for file in (ROOT / "azr_population").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, set()).update(names_in(node))
+            if isinstance(node, ast.Module):
+                modules.setdefault(file.stem, set()).update(names_in(node))
+    del modules["trainer"]
+    return classes, modules
+
+
+def names_in(tree):
+    """Functions, classes, attributes of `self` and variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def wrong_names(text, folder=ROOT):
+    """Links, files, classes, attributes, functions and keys that the text names and that are not
+    there; `folder` is the page's."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    classes, modules = defined()
+    sections = {name: set(field.annotation.model_fields)
+                for name, field in Config.model_fields.items()
+                if hasattr(field.annotation, "model_fields")}  # fmt: skip
+    sections["population"] |= PopulationSettings.model_fields.keys()
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in link and not (folder / link).exists():
+            yield link
+    for name in set(re.findall(r"`([^`\n]+)`", text)) - FOREIGN:
+        if (ROOT / name).is_file():
+            continue
+        if re.fullmatch(r"[\w./-]+/[\w.-]+\.(py|md|yaml|json|sh|toml|patch|csv|svg)", name):
+            roots = (folder, ROOT, ROOT / "azr_population", ROOT / "docs", ROOT / "tests")
+            if not any((root / name).exists() for root in roots):
+                yield name
+        elif dotted := re.match(r"(\w+)\.(\w+)", name):
+            owner, attribute = dotted.groups()
+            known = classes.get(owner) or sections.get(owner) or modules.get(owner)
+            is_file = attribute in ("py", "json", "jsonl", "md")
+            is_class = re.fullmatch("[A-Z][a-z]+[A-Za-z]*", owner)
+            if (known or is_class) and not is_file and attribute not in (known or ()):
+                yield name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_pages_name_is_there(page):
+    assert list(wrong_names(page.read_text(), page.parent)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Step.credit", "AzrStepState.credit", "training.advantages", "population.batchsize=4",
+        "engine.temperature", "docs/nothing.md", "method/steps.py",
+    ],
+)  # fmt: skip
+def test_names_that_are_not_there_are_found(name):
+    assert list(wrong_names(f"see `{name}` and `Population.rate`")) == [name]
+    assert list(wrong_names("[here](nowhere.md) [there](README.md#try-it)")) == ["nowhere.md"]
