@@ -73,9 +73,8 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
             test = compare(b.tolist(), a.tolist(), paired=False)
             changes[str(name)] = Change(a.mean(), b.mean(), test)
     scores: dict[int, list[list[float]]] = {}
-    for row in run.read("evals"):
-        if row.get("greedy"):
-            scores.setdefault(row["step"], []).append(row["greedy"])
+    for row in run.evals:
+        scores.setdefault(row["step"], []).append(row["greedy"])
     if len(scores) > 1:
         a, b = (pd.DataFrame(scores[pick(scores)]).astype(float).mean() for pick in (min, max))
         if len(a) == len(b):

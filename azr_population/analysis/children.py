@@ -33,19 +33,19 @@ def child_gaps(run: RunData, metric: str, role: str) -> pd.DataFrame:
     table = run.table[run.table["metric"] == metric]
     members = table[(table["role"] == role) & table["member"].notna()]
     values = members.pivot(index="step", columns="member", values="value")
-    births = [birth for birth in _births(run) if birth["child"] in values]
+    births = [birth for birth in run.births if birth.child in values]
     grown = values.copy()
     for birth in births:  # a child's results begin a step after its birth
-        grown.loc[birth["step"] + 1 : birth["step"] + YOUNG, birth["child"]] = float("nan")
+        grown.loc[birth.step + 1 : birth.step + YOUNG, birth.child] = float("nan")
     rows = []
     for birth in births:
-        child, born = birth["child"], birth["step"]
+        child, born = birth.child, birth.step
         gaps = values[child] - grown.drop(columns=child).mean(axis=1)
-        deaths = [b["step"] for b in births if b["child"] == child and b["step"] > born]
+        deaths = [b.step for b in births if b.child == child and b.step > born]
         gaps = gaps.loc[: min(deaths, default=None)]
         for step in range(0, LAST + 1, SPAN):
             gap = gaps.loc[born + step - SPAN + 1 : born + step].mean()
-            rows.append((born, child, str(birth.get("operator")), step, gap))
+            rows.append((born, child, birth.operator, step, gap))
     frame = pd.DataFrame(rows, columns=["born", "child", "operator", "step", "gap"])
     return frame.dropna(subset=["gap"])
 
@@ -69,22 +69,16 @@ def children_by_operator(run: RunData) -> list[dict[str, Any]]:
     """A record for each role and operator that has children, the most used first: `born`, `alive`,
     and by the role's measure the gaps of those who were `replaced`, and of the children at `first`
     and at `last`; None where there is none."""
-    births = _births(run)
-    living = {birth["child"]: birth for birth in births}
+    births = run.births
+    living = {birth.child: birth for birth in births}
     rows = []
     for role, metric in MEASURES.items():
         gaps = recovery([run], metric, role).set_index(["operator", "step"])["value"]
-        of_role = [birth for birth in births if role_of(birth["child"]) == role]
-        born = Counter(str(birth.get("operator")) for birth in of_role)
-        alive = Counter(
-            str(birth.get("operator")) for birth in of_role if living[birth["child"]] is birth
-        )
+        of_role = [birth for birth in births if role_of(birth.child) == role]
+        born = Counter(birth.operator for birth in of_role)
+        alive = Counter(birth.operator for birth in of_role if living[birth.child] is birth)
         for name, count in born.most_common():
             row = {"role": role, "operator": name, "born": count, "alive": alive[name]}
             at = {"replaced": 0, "first": SPAN, "last": LAST}
             rows.append(row | {key: gaps.get((name, step)) for key, step in at.items()})
     return rows
-
-
-def _births(run: RunData) -> list[dict[str, Any]]:
-    return [birth for birth in run.read("lineage") if isinstance(birth.get("child"), str)]

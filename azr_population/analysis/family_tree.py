@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -15,27 +14,10 @@ from markupsafe import Markup
 
 from azr_population.analysis import charts
 from azr_population.analysis.html import embed, format_number
-from azr_population.runs.records import Record, finite_or_none
+from azr_population.runs.records import Birth
 
 MAX_INDIVIDUALS = 260
 """Individuals drawn per role; beyond that, the oldest without children are left out."""
-
-
-def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
-    """The run's replacements with what the family tree and the table need."""
-    return [
-        {
-            "step": child["step"],
-            "child": child["child"],
-            "generation": child.get("generation") or 0,
-            "parents": [str(name) for name in child.get("parents") or ()],
-            "operator": str(child.get("operator") or "?"),
-            "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
-            "victim": finite_or_none((child.get("fitness") or {}).get("victim")),
-        }
-        for child in lineage
-        if child.get("child")
-    ]
 
 
 @dataclass
@@ -58,25 +40,26 @@ class Individual:
     """When it was replaced."""
 
 
-def individuals(born: Iterable[Mapping[str, Any]], names: Sequence[str]) -> list[Individual]:
+def individuals(born: Iterable[Birth], names: Sequence[str]) -> list[Individual]:
     """All individuals of a role, the founders `names` first; the id is the place in the list."""
     people = [Individual(i, name, i) for i, name in enumerate(names)]
     living = dict(zip(names, people, strict=True))
-    rows = sorted((row for row in born if row["child"] in living), key=lambda row: row["step"])
-    for step, of_step in groupby(rows, key=lambda row: row["step"]):
+    rows = sorted((birth for birth in born if birth.child in living), key=lambda birth: birth.step)
+    for step, of_step in groupby(rows, key=lambda birth: birth.step):
         # Parents lived before the step, even if they are replaced in it themselves.
         before = dict(living)
-        for row in of_step:
-            parents = [before[name] for name in dict.fromkeys(row["parents"]) if name in before]
-            made = {key: row[key] for key in ("generation", "operator", "options")}
+        for birth in of_step:
+            parents = [before[name] for name in dict.fromkeys(birth.parents) if name in before]
             id = len(people)
             founder = parents[0].founder if parents else id
             ids = tuple(parent.id for parent in parents)
             for parent in parents:
                 parent.children += 1
-            victim = living[row["child"]]
-            victim.died, victim.fitness = step, row["victim"]
-            living[victim.name] = Individual(id, victim.name, founder, step, ids, **made)
+            victim = living[birth.child]
+            victim.died, victim.fitness = step, birth.victim
+            living[victim.name] = Individual(
+                id, victim.name, founder, step, ids, birth.generation, birth.operator, birth.options
+            )
             people.append(living[victim.name])
     return people
 
@@ -112,12 +95,10 @@ def drawing_order(people: Sequence[Individual]) -> list[int]:
     return order
 
 
-def family_trees(
-    born: Sequence[Mapping[str, Any]], roles: Mapping[str, str], last: int
-) -> list[Markup]:
+def family_trees(born: Sequence[Birth], roles: Mapping[str, str], last: int) -> list[Markup]:
     """A figure for each role that has a replacement."""
     figures = []
-    operators = sorted({"start", *(row["operator"] for row in born)})
+    operators = sorted({"start", *(birth.operator for birth in born)})
     for role in dict.fromkeys(roles.values()):
         names = [name for name in roles if roles[name] == role]
         people = individuals(born, names)

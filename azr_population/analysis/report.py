@@ -17,7 +17,7 @@ from azr_population.analysis.changes import (
     tiles_of,
 )
 from azr_population.analysis.children import children_by_operator
-from azr_population.analysis.family_tree import family_trees, replacements
+from azr_population.analysis.family_tree import family_trees
 from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
@@ -71,10 +71,11 @@ def terminal_summary(run_dir: Path) -> dict[str, Any]:
 
 def _page(run: RunData) -> str:
     table, steps, matches = run.table, run.lines, list(run.read("matches"))
-    born = replacements(run.read("lineage"))
+    born = run.births
     name = str(run.value("population", "name") or run.path.resolve().name)
     planned = int(finite_or_none(run.value("run", "steps")) or 0) or None
-    last = max((row["step"] for row in steps[-1:] or (*matches, *born)), default=0)
+    steps_of = [row["step"] for row in steps[-1:] or matches]
+    last = max([*steps_of, *(birth.step for birth in born if not steps)], default=0)
     domain = run.domain
     changes = measured_changes(run, last)
     end = summary(run, changes)
@@ -89,7 +90,7 @@ def _page(run: RunData) -> str:
     drawn, constant = figures.run_figures(
         table,
         [*SHARED, *own_metrics([run])],
-        [row["step"] for row in born],
+        [birth.step for birth in born],
         max(planned or 0, last),
     )
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}

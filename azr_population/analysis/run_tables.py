@@ -8,6 +8,7 @@ import pandas as pd
 from azr_population.printable import duration
 from azr_population.runs.records import (
     ROLES,
+    Birth,
     Record,
     by_number,
     conservative,
@@ -18,12 +19,12 @@ from azr_population.runs.records import (
 from azr_population.runs.tidy import BUDGET
 
 
-def members_now(metrics: Sequence[Record], lineage: Sequence[Record]) -> list[dict[str, Any]]:
+def members_now(metrics: Sequence[Record], births: Sequence[Birth]) -> list[dict[str, Any]]:
     """The members at the last step: teachers first, the highest mu - 3 sigma first. Those born at
     its end are `unplayed`: the results of the step are those of the members that they replaced."""
     last = metrics[-1] if metrics else {"step": 0}
-    origin = {child["child"]: child["operator"] for child in lineage}
-    newborn = {child["child"] for child in lineage if child["step"] == last["step"]}
+    origin = {birth.child: birth.operator for birth in births}
+    newborn = {birth.child for birth in births if birth.step == last["step"]}
     rows = [
         {
             "name": name,

@@ -150,23 +150,22 @@ def _best(run: RunData) -> str:
 def _evolution(run: RunData) -> str:
     """How many children there were, and how those of students compare with their first parent at
     the first eval that both were in."""
-    births = [birth for birth in run.read("lineage") if birth.get("child")]
+    births = run.births
     if not births:
         return "Evolution: nobody was replaced." if len(run.roles) > 2 else ""
     scores: dict[tuple[Any, Any], dict[int, Sequence[float | None]]] = {}
-    for row in run.read("evals"):
-        if row.get("greedy"):
-            of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
-            of_member[row["step"]] = row["greedy"]
+    for row in run.evals:
+        of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
+        of_member[row["step"]] = row["greedy"]
     generations: dict[str, int] = {}
     tests: list[Estimate] = []
     for birth in births:
-        child, parent = birth["child"], next(iter(birth.get("parents") or ()), "")
+        child, parent = birth.child, next(iter(birth.parents), "")
         before = generations.get(parent, 0)
-        generations[child] = birth.get("generation") or 0
+        generations[child] = birth.generation
         of_child = scores.get((child, generations[child]), {})
         others = scores.get((parent, before), {})
-        shared = sorted(step for step in of_child.keys() & others.keys() if step > birth["step"])
+        shared = sorted(step for step in of_child.keys() & others.keys() if step > birth.step)
         if not shared or len(of_child[shared[0]]) != len(others[shared[0]]):
             continue
         pairs = zip(of_child[shared[0]], others[shared[0]], strict=True)

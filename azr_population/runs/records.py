@@ -32,6 +32,37 @@ def conservative(member: Record) -> float | None:
     return None if mu is None or sigma is None else lower_bound(mu, sigma)
 
 
+class Birth(NamedTuple):
+    """A replacement: the child that took a member's slot at the end of a step."""
+
+    step: int
+    child: str
+    parents: tuple[str, ...] = ()
+    operator: str = "?"
+    options: str = ""
+    """`eps=0.1, f=0.33`."""
+    generation: int = 0
+    victim: float | None = None
+    """The fitness of the member that was replaced."""
+
+
+def births_of(lineage: Iterable[Record]) -> list[Birth]:
+    """The replacements in the lines of `lineage.jsonl`; those without a child are passed over."""
+    return [
+        Birth(
+            line["step"],
+            line["child"],
+            tuple(str(name) for name in line.get("parents") or ()),
+            str(line.get("operator") or "?"),
+            ", ".join(f"{key}={value}" for key, value in (line.get("options") or {}).items()),
+            line.get("generation") or 0,
+            finite_or_none((line.get("fitness") or {}).get("victim")),
+        )
+        for line in lineage
+        if isinstance(line.get("child"), str) and line["child"]
+    ]
+
+
 class Scored(NamedTuple):
     """A member's score at the eval, or AZR's validation, of a step: a share of tasks."""
 

@@ -22,7 +22,7 @@ from azr_population.printable import printable
 from azr_population.registry import trusted
 from azr_population.runs.azr_log import flat_lines, read_azr_log
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, finite_or_none, grouped, role_of
+from azr_population.runs.records import ROLES, Birth, births_of, finite_or_none, grouped, role_of
 
 if TYPE_CHECKING:  # pandas takes half a second
     import pandas as pd
@@ -71,6 +71,17 @@ class RunData:
         rows = self._log if self.is_log else self.read("metrics")
         steps = {row["step"]: row for row in rows}
         return [steps[step] for step in sorted(steps)]
+
+    @cached_property
+    def births(self) -> list[Birth]:
+        """The replacements, in the order recorded."""
+        return births_of(self.read("lineage"))
+
+    @cached_property
+    def evals(self) -> list[dict[str, Any]]:
+        """The lines of `evals.jsonl` that have greedy scores: `step`, `member`, `generation`,
+        `greedy` (a score for each task, or None), ..."""
+        return [line for line in self.read("evals") if line.get("greedy")]
 
     @cached_property
     def last(self) -> int:

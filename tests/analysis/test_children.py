@@ -3,6 +3,7 @@
 import pytest
 
 from azr_population.analysis.children import ALL, child_gaps, children_by_operator, recovery
+from azr_population.runs.records import Birth
 
 BORN = {"step": 10, "child": "student_0", "operator": "dare"}
 
@@ -64,3 +65,12 @@ def test_a_run_s_page_has_a_row_for_each_operator_and_role(write):
     counts = {"role": "student", "operator": "dare", "born": 3, "alive": 2}
     assert students.items() >= counts.items() and students["replaced"] < students["last"]
     assert teachers["operator"] == "layer_wise" and teachers["replaced"] is None
+
+
+def test_a_runs_births_are_read_once_whatever_their_lines_lack(write):
+    lineage = [{"step": 3}, {"step": 5, "child": "student_0", "parents": ["student_1"],
+               "options": {"eps": 0.1}, "fitness": {"victim": 2}}]  # fmt: skip
+    run = write(lineage=lineage)
+    (birth,) = run.births
+    assert birth == Birth(5, "student_0", ("student_1",), "?", "eps=0.1", 0, 2.0)
+    assert run.births is run.births

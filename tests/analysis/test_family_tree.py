@@ -1,11 +1,11 @@
 from azr_population.analysis.family_tree import drawing_order, individuals, prune
+from azr_population.runs.records import Birth
 
 NAMES = [f"student_{i}" for i in range(3)]
 
 
 def birth(step, child, *parents):
-    names = {"child": child, "parents": list(parents), "operator": "dare", "options": ""}
-    return {"step": step, **names, "generation": 1, "victim": 4.5}
+    return Birth(step, child, parents, "dare", "", 1, 4.5)
 
 
 def people(*born):

@@ -1,5 +1,6 @@
 from azr_population.analysis import run_tables
 from azr_population.analysis.html import render
+from azr_population.runs.records import Birth
 from azr_population.runs.tidy import tidy
 
 
@@ -7,8 +8,7 @@ def test_who_was_born_at_the_last_step_has_played_nothing():
     played = {"reward": 0.25, "valid_frac": 0.5, "solve_rate": 0.75}
     metrics = [{"step": 9, **{f"student_{i}/{k}": v for i in (0, 1) for k, v in played.items()}}]
     births = [
-        {"step": step, "child": child, "operator": "dare"}
-        for step, child in ((5, "student_0"), (9, "student_1"))
+        Birth(step, child, operator="dare") for step, child in ((5, "student_0"), (9, "student_1"))
     ]
     first, second = run_tables.members_now(metrics, births)
     results = ("reward", "valid_frac", "solve_rate", "unplayed")
