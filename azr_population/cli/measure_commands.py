@@ -17,7 +17,6 @@ from azr_population.cli.app import (
     int_option,
     json_option,
     out_option,
-    run_argument,
     seed_option,
 )
 from azr_population.errors import UserError
@@ -25,14 +24,17 @@ from azr_population.printable import print_lines
 
 
 @app.command()
-@run_argument
+@click.argument("address", metavar="ADDRESS", help="run, RUN/MEMBER, PEFT folder, base")
 @int_option("--every", type=click.IntRange(0), default=0, help="also every Nth snapshot; 0: none")
 @int_option("--tasks", "tasks_per_type", help="tasks of each type; default: the run's")
 @int_option("--samples", help="samples of each task at temperature 1; default: the run's")
 @seed_option(default=None, metavar="S", help="seed of the tasks; default: the run's")
+@base_option
 @out_option(metavar="FILE.json", help="a CSV beside it; default: eval_S.json in the run")
-def eval(path: str, every: int, out: Path | None, **settings: int | None) -> None:
-    """Measure a run's stored members on held-out tasks.
+def eval(
+    address: str, every: int, base: Path | None, out: Path | None, **settings: int | None
+) -> None:
+    """Measure stored members on held-out tasks.
 
     Measures the members that solve, as the run stored them at its last step, and with --every
     those of its snapshots (run.snapshot_every), and the bare base. The score is greedy decoding;
@@ -41,6 +43,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
 
     \b
       azr-population eval runs/mine
+      azr-population eval runs/mine/student_0
       azr-population eval runs/mine --every 25 --tasks 150 --samples 10 --seed 1121
 
     Intervals are 95% over tasks: they hold for these members and other tasks of the kind, not for
@@ -51,7 +54,7 @@ def eval(path: str, every: int, out: Path | None, **settings: int | None) -> Non
     if out and out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     typed = [f"eval.{key}={value}" for key, value in settings.items() if value is not None]
-    results = evaluate_stored(path, typed, every)
+    results = evaluate_stored(address, typed, every, base)
     print_table(results)
     print_lines(write_results(results, out))
 
@@ -99,7 +102,7 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
       azr-population benchmark runs/mine --benchmarks mbpp_plus --samples 16
     """
     try:
-        from azr_population.benchmark.benchmark_run import (
+        from azr_population.eval.benchmark.run import (
             BenchmarkSettings,
             list_benchmarks,
             run_benchmarks,
@@ -172,7 +175,9 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
 
 
 @app.command()
-@click.argument("paths", nargs=-1, required=True, metavar="RUN...", help="folders of runs")
+@click.argument(
+    "addresses", nargs=-1, required=True, metavar="ADDRESS...", help="run, RUN/MEMBER, PEFT folder"
+)
 @int_option("--every", help="snapshots at multiples of N steps; default: all, or 8 of them")
 @int_option("--tasks", default=96, help="proposals of each teacher")
 @int_option("--samples", default=2, help="attempts at each proposal")
@@ -189,6 +194,7 @@ def crossplay(**options: Any) -> None:
     \b
       azr-population crossplay runs/mine --every 25 --tasks 96
       azr-population crossplay runs/a runs/b --out both.json
+      azr-population crossplay runs/a/teacher_0 runs/b/student_1
     """
     from azr_population.eval.crossplay import crossplay
 

@@ -14,7 +14,6 @@ from azr_population.cli.app import (
     int_option,
     only_one,
     out_option,
-    run_argument,
     seed_option,
 )
 from azr_population.errors import UserError
@@ -96,7 +95,7 @@ def doctor(azr: bool) -> int:
 
 
 @app.command()
-@run_argument
+@click.argument("address", metavar="ADDRESS", help="a run; for --merged RUN/MEMBER, PEFT folder")
 @click.option(
     "--to", "format", type=click.Choice(["jsonl", "verifiers"]), help="the format of tasks"
 )
@@ -104,9 +103,15 @@ def doctor(azr: bool) -> int:
 @click.option(
     "--merged", type=click.Path(path_type=Path), metavar="FOLDER", help="a new folder for a model"
 )
+@flag("--check", help="load the merged model and compare it with base and adapter")
 @base_option
 def export(
-    path: str, format: str | None, out: Path | None, merged: Path | None, base: Path | None
+    address: str,
+    format: str | None,
+    out: Path | None,
+    merged: Path | None,
+    check: bool,
+    base: Path | None,
 ) -> None:
     """Write a run's tasks as a data set or a taskset; or a member as a model.
 
@@ -119,32 +124,32 @@ def export(
         from azr_population.sharing.merge import merge
 
         only_one(to=format, merged=merged)
-        print_lines(merge(path, merged, base))
+        print_lines(merge(address, merged, base, check))
         return
     if format is None or out is None:
         raise UserError("say what to export: --to FORMAT --out FOLDER, or --merged FOLDER")
     from azr_population.sharing.export import export
 
-    export(path, format, out)
+    export(address, format, out)
 
 
 @app.command()
-@run_argument
-@click.argument("members", nargs=-1, required=True, metavar="MEMBER...", help="e.g. teacher_0")
+@click.argument("address", metavar="ADDRESS", help="RUN/MEMBER, or a run and the members")
+@click.argument("members", nargs=-1, metavar="[MEMBER]...", help="e.g. teacher_0")
 @click.option("--repo", metavar="OWNER/NAME", help="repository, created if needed")
 @out_option(metavar="FOLDER", help="write the folder here, push nothing")
 @click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
 @click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
 @flag("--private", help="make a new repository private")
-def push(path: str, members: Sequence[str], **options: Any) -> None:
+def push(address: str, members: Sequence[str], **options: Any) -> None:
     """Push members to the Hugging Face Hub, with their cards.
 
     Members become PEFT repositories; their cards have base, lineage, rating, eval and licence.
 
     \b
-      azr-population push runs/mine teacher_0 --repo me/my-teacher --license apache-2.0
+      azr-population push runs/mine/teacher_0 --repo me/my-teacher --license apache-2.0
       azr-population push runs/mine student_0 student_1 --repo me/my-students --base Qwen/Qwen3-4B
-      azr-population push runs/mine teacher_0 --out teacher     no network: what would be pushed
+      azr-population push runs/mine/teacher_0 --out teacher     no network: what would be pushed
 
     Several members are in a folder each. The token is the Hub's own (hf auth login, or HF_TOKEN);
     HF_ENDPOINT names another hub.
@@ -154,21 +159,23 @@ def push(path: str, members: Sequence[str], **options: Any) -> None:
     only_one(repo=options["repo"], out=options["out"])
     if options["repo"] is None and options["out"] is None:
         raise UserError("say where to push: --repo OWNER/NAME, or --out FOLDER for no network")
-    push(path, members, **options)
+    push(address, members, **options)
 
 
 @app.command()
 @click.argument("url", metavar="URL", help="of the server, e.g. http://localhost:8000")
-@click.option("--base", required=True, metavar="FOLDER", help="the base, or its name on the Hub")
+@click.option(
+    "--base", metavar="FOLDER", help="the base, or its name on the Hub; default: the members'"
+)
 @click.option(
     "--adapter",
     "adapters",
     multiple=True,
     required=True,
-    metavar="NAME=FOLDER",
-    help="a name at the server and its PEFT folder, repeatable",
+    metavar="NAME=ADDRESS",
+    help="a name at the server, and RUN/MEMBER or a PEFT folder, repeatable",
 )
-@click.option("--old", multiple=True, metavar="NAME=FOLDER", help="what it was before, repeatable")
+@click.option("--old", multiple=True, metavar="NAME=ADDRESS", help="what it was before, repeatable")
 @dtype_option(default="bfloat16", help="the server's")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="to score on")
 @click.option("--api-key", envvar="OPENAI_API_KEY", metavar="KEY", help="or OPENAI_API_KEY")
@@ -181,8 +188,9 @@ def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **optio
     reachable.
 
     \b
+      azr-population check-serving http://localhost:8000 --adapter student_0=runs/mine/student_0
       azr-population check-serving http://localhost:8000 --base Qwen/Qwen2.5-Coder-7B
-          --adapter student_0=runs/mine/members/student_0
+          --adapter student_0=student-0
     """
     from azr_population.sharing.check_serving import check_serving, exit_code
 
@@ -196,5 +204,5 @@ def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **optio
 def _by_name(option: str, pairs: Sequence[str]) -> dict[str, str]:
     split = [pair.partition("=") for pair in pairs]
     if wrong := [name + equals + folder for name, equals, folder in split if not (name and folder)]:
-        raise UserError(f"{option} {wrong[0]} is not NAME=FOLDER", key=option)
+        raise UserError(f"{option} {wrong[0]} is not NAME=ADDRESS", key=option)
     return {name: folder for name, _, folder in split}

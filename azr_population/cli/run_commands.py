@@ -157,7 +157,7 @@ def report(path: Path, out: Path | None) -> None:
 
 
 @app.command()
-@run_argument
+@click.argument("address", metavar="ADDRESS", help="RUN, or RUN/MEMBER")
 @click.option("--step", type=int, metavar="N", help="only this step")
 @click.option("--member", metavar="NAME", help="only this member, e.g. teacher_0")
 @click.option("--type", "task_type", metavar="TYPE", help="only this type of task, e.g. code_o")
@@ -168,7 +168,7 @@ def report(path: Path, out: Path | None) -> None:
 @int_option("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
 @flag("--full", help="whole prompts")
 @json_option
-def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any) -> None:
+def show(address: str, limit: int | None, full: bool, as_json: bool, **wanted: Any) -> None:
     """Print what the members of a run wrote, and its verdict.
 
     A run keeps run.log_completions completions of each step, and all of the first. The newest are
@@ -177,6 +177,7 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
     \b
       azr-population show runs/mine
       azr-population show runs/mine --refused --type code_o
+      azr-population show runs/mine/student_0 --failed
       azr-population show runs/mine --step 1 --member teacher_0 --limit 0
       azr-population show runs/mine --json | jq -r .completion
     """
@@ -187,7 +188,7 @@ def show(path: str, limit: int | None, full: bool, as_json: bool, **wanted: Any)
     step, member, type = (wanted.pop(name) for name in ("step", "member", "task_type"))
     verdicts = [name for name, is_wanted in wanted.items() if is_wanted]
     given = {"step": step, "member": member, "type": type}
-    show_completions(path, given, verdicts, limit, full, as_json)
+    show_completions(address, given, verdicts, limit, full, as_json)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from azr_population.console.output import plain_output
 from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable
+from azr_population.runs.directory import split_address
 from azr_population.runs.meanings import figures_of, meaning, verdict_words
 from azr_population.runs.records import by_number
 from azr_population.runs.run_data import RunData
@@ -34,7 +35,7 @@ _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 
 
 def show_completions(
-    path: str,
+    address: str,
     given: Mapping[str, Any],
     verdicts: Collection[str],
     limit: int,
@@ -44,15 +45,19 @@ def show_completions(
     """Prints the completions of a run that are asked for, as cards or as JSON lines.
 
     Args:
+        address: RUN, or RUN/MEMBER.
         given: the `step`, `member` and `type` that are asked for; None where any will do.
         verdicts: any of them; without one all.
         limit: the newest so many; 0: all.
 
     Raises UserError: there is no run, it kept no completions, or not of that step, type or member.
     """
-    run = RunData(path)
+    directory, name = split_address(address)
+    run, path = RunData(directory.path), str(directory.path)
     run.directory.refuse_results_only()
     wanted = {key: value for key, value in given.items() if value is not None}
+    if name is not None:
+        wanted["member"] = name
     recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
     rows: deque[dict[str, Any]] = deque(maxlen=limit or None)
     total = 0

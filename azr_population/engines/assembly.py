@@ -164,20 +164,22 @@ def assemble(
     settings: EngineSettings,
     generators: Sequence[torch.Generator],
     parallel: bool = False,
+    canary: bool = True,
 ) -> LocalEngine:
-    """An engine on a loaded base, which is frozen and gets the members' adapters."""
+    """An engine on a loaded base, which is frozen and gets the members' adapters. Without `canary`
+    a sampler with weights of its own is not checked."""
     bank = make_bank(model, settings.lora, generators)
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)
     stops = stop_ids(model, tokenizer, settings.chat)
     rollout = settings.rollout_class.make(model, bank, stops, settings)
-    if not settings.rollout_class.own_weights:
+    if not (canary and settings.rollout_class.own_weights):
         return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
-    canary = Canary(text[:length], settings.names, settings.dtype)
-    canary.self_test(rollout, learner, bank.slots)
-    return LocalEngine(rollout, learner, canary)
+    checks = Canary(text[:length], settings.names, settings.dtype)
+    checks.self_test(rollout, learner, bank.slots)
+    return LocalEngine(rollout, learner, checks)
 
 
 def check_engine(name: str, workers: int) -> None:

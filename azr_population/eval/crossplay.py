@@ -2,6 +2,7 @@
 much, and how that moves over the steps."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from azr_population.analysis import charts, html
 from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
 from azr_population.console.output import say
 from azr_population.errors import UserError
-from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
+from azr_population.eval.members import StoredMember, find_members, open_members
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.matchmaking import Match
@@ -76,7 +77,7 @@ class CrossPlay:
                         self.teachers, "of their tasks left unsolved by the earliest students"
                     ),
                 }[role]  # fmt: skip
-                steps = [member.step for member in who if member.run == run]
+                steps = [member.step for member in who if member.run_label == run]
                 span = (steps[-1] - steps[0]) / 100
                 again = [drawn[run][role] for drawn in resampled if role in drawn[run]]
                 low, high = span * np.percentile(again, (2.5, 97.5))
@@ -93,10 +94,10 @@ class CrossPlay:
         return np.stack([statistic(rates) if rates.size else nothing for rates in self.rates])
 
     def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
-        sides = [[(m.run, m.step) for m in side] for side in (self.teachers, self.students)]
+        sides = [[(m.run_label, m.step) for m in side] for side in (self.teachers, self.students)]
         rates = pd.DataFrame(matrix, *(pd.MultiIndex.from_tuples(side) for side in sides))
         slopes = {}
-        for run in dict.fromkeys(teacher.run for teacher in self.teachers):
+        for run in dict.fromkeys(teacher.run_label for teacher in self.teachers):
             of_run = rates.loc[run][run]  # by steps
             lines = {
                 "student": of_run.loc[[of_run.index[0]]].mean(axis=0).dropna(),
@@ -111,40 +112,38 @@ class CrossPlay:
 
 
 def play(
-    paths: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
+    addresses: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
 ) -> CrossPlay:
-    """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
+    """All teachers that are stored at these addresses propose `tasks` each, and all students
+    attempt them.
 
     Where a task has one right answer its probability is the solve rate, elsewhere the share of
-    right answers among `attempts`. Arguments: see `stored_members` for `every`.
+    right answers among `attempts`. Arguments: see `find_members` for addresses and `every`.
 
-    Raises UserError: a run is missing, has no snapshots, or another base or format than the first.
+    Raises UserError: nothing is stored at an address, there is no teacher or no student, or the
+    members have different bases, domains or prompt formats.
     """
-    runs = [RunDirectory(path) for path in paths]
-    plans = [stored_plan(run) for run in runs]
-    played_on = [
-        (run.environment().get("base"), plan.config.task.domain, plan.config.base.prompt_format)
-        for run, plan in zip(runs, plans, strict=True)
-    ]
-    for run, other in zip(runs, played_on, strict=True):
-        if other != played_on[0]:
-            raise UserError(f"{run.path} was made on another base or domain than {runs[0].path}")
-    labels = [run.path.resolve().name for run in runs]
-    if len(set(labels)) < len(labels):
-        raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")
-    members = [stored for run in runs for stored in stored_members(run, every)]
-    teachers = [stored for stored in members if stored.proposes]
-    students = [stored for stored in members if stored.solves]
+    found = [find_members(address, every=every) for address in addresses]
+    stored = [member for members in found for member in members if member.folder]
+    for label, count in Counter(member.label for member in stored).items():
+        if count > 1:
+            raise UserError(f"two members are called {label}; name each once, or rename a folder")
+    teachers = [member for member in stored if member.proposes]
+    students = [member for member in stored if member.solves]
+    for role, side in (("teacher", teachers), ("student", students)):
+        if not side:
+            raise UserError(f"{', '.join(map(str, addresses))}: there is no {role}; add one")
     streams = Streams(seed)
-    with open_context(plans[0], runs[0]) as context:
+    with open_members(stored) as members:
+        context, task_config = members.context, members.plan.config.task
         proposed = []
-        types = plans[0].types
-        for n, stored in enumerate(teachers, 1):
-            say(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
-            proposer = stored.load(context.engine)
-            drawn = streams.integer(f"crossplay {stored.label}", stored.step)
+        types = members.plan.types
+        for n, teacher in enumerate(teachers, 1):
+            say(f"{teacher.label} proposes, {n} of {len(teachers)} teachers")
+            proposer = members.load(teacher)
+            drawn = streams.integer(f"crossplay {teacher.label}", teacher.step)
             wanted = [(Match(proposer, proposer), types[i % len(types)]) for i in range(tasks)]
-            rows = propose_and_judge(context, wanted, plans[0].config.task, drawn)
+            rows = propose_and_judge(context, wanted, task_config, drawn)
             proposed.append([row.task for row in rows if row.task is not None])
         asked = [task for batch in proposed for task in batch]
         asked_eval = HeldOutEval(asked, attempts, seed)
@@ -152,7 +151,7 @@ def play(
         for n, student in enumerate(students, 1):
             say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
-            member = replace(student.load(context.engine), name=student.label)
+            member = replace(members.load(student), name=student.label)
             solved = asked_eval.solve_rates(context, member, seed, student.step)
             rates.append(np.array(solved, dtype=np.float64))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
@@ -161,7 +160,7 @@ def play(
 
 
 def crossplay(
-    paths: Sequence[str],
+    addresses: Sequence[str],
     every: int | None,
     tasks: int,
     samples: int,
@@ -170,10 +169,11 @@ def crossplay(
 ) -> None:
     """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out` does not
     end in .json."""
-    out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
+    alone = len(addresses) == 1 and RunDirectory(addresses[0]).exists
+    out = out or (Path(addresses[0]) if alone else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
-    outcome = play(paths, every, tasks, samples, seed)
+    outcome = play(addresses, every, tasks, samples, seed)
     slopes = outcome.slopes()
     content = {
         "teachers": [
@@ -195,13 +195,13 @@ def crossplay(
 
 def page_of(outcome: CrossPlay, text: Sequence[str]) -> str:
     """One HTML file: the matrix of solve rates as a heat map, and the sentences."""
-    runs = dict.fromkeys(teacher.run for teacher in outcome.teachers)
-    several = len({member.run for member in (*outcome.teachers, *outcome.students)}) > 1
+    runs = dict.fromkeys(teacher.run_label for teacher in outcome.teachers)
+    several = len({member.run_label for member in (*outcome.teachers, *outcome.students)}) > 1
 
     def label(member: StoredMember) -> str:
         """`step 75, T2`, after the run's name where there are several."""
         short = f"step {member.step}, {member.name[0].upper()}{member.name.rpartition('_')[2]}"
-        return f"{member.run}, {short}" if several else short
+        return f"{member.run_label}, {short}" if several else short
 
     cells = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):

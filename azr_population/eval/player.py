@@ -6,30 +6,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from azr_population.benchmark.targets import EvalTarget, find_targets, load_rollout
-from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
 from azr_population.console.output import plain_output
 from azr_population.console.show import card, not_there
-from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
-from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.engines.engine import Completion, Engine, Sampling
-from azr_population.engines.text import TextEngine
+from azr_population.engines.engine import Completion, Sampling
 from azr_population.errors import UserError
+from azr_population.eval.members import StoredMember, find_members, open_members
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
 from azr_population.method.proposals import Replay
 from azr_population.printable import printable
-from azr_population.referee import Referee, RefereeSettings
-from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import meaning
-from azr_population.runs.run_data import RunData
 
 Record = dict[str, Any]
 
@@ -161,38 +154,32 @@ def open_player(
     """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
 
     Args:
-        path: the run, the PEFT folder or the base's folder.
-        member: its name; `base` for the base without any. A PEFT folder needs none.
+        path: the address of the member, of its run, or of the base.
+        member: its name, if `path` is a run; `base` for the base without any.
         base: the base's folder, in place of the one that the member names.
         format: as `base.prompt_format`; by default the run's, or the base's own.
         how, seed: as of `Player`.
 
     Raises UserError: one of them is not there, or they do not fit together.
     """
-    target = _named(find_targets(path, base=base), member, path)
-    run = RunDirectory(path)
-    stored = RunData(run.path).value("base", "prompt_format") if run.exists else None
-    config = config_from_file(run.config_file) if stored else Config()
-    config.referee.workers = 1
-    loaded = load_rollout([target], config.base.dtype)
-    domain = find_domain(config.task.domain)
-    used = domain.format(format or stored or base_format(target.base, loaded.tokenizer))
-    with Referee(RefereeSettings(**config.referee.model_dump())) as referee:
+    stored = _named(find_members(path, base), member, path)
+    # Where the run sampled on a GPU, one member can be asked on the CPU.
+    cpu = ["engine=torch", "engine.rollout=torch", "engine.offload=false", "referee.workers=1"]
+    with open_members([stored], cpu, format) as members:
+        members.load(stored)
         # Its own warning of a long prompt would stand beside ours.
-        loaded.tokenizer.model_max_length = 1 << 40
-        # A rollout is enough: nothing is trained here.
-        engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
-        context = StepContext(engine, referee, domain, used)
-        yield Player(target.name, context, loaded.context, config, how, seed)
+        members.tokenizer.model_max_length = 1 << 40
+        context, config = members.context, members.plan.config
+        yield Player(stored.name, context, members.context_length, config, how, seed)
 
 
-def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
-    """The target of that name; without a name the only one beside the base."""
-    by_name = {target.name: target for target in targets}
-    if member in by_name:
-        return by_name[member]
-    if member is None and len(targets) <= 2:
-        return targets[-1]
-    if member is None:
+def _named(stored: Sequence[StoredMember], name: str | None, path: Path) -> StoredMember:
+    """The member of that name; without a name the only one beside the base."""
+    by_name = {member.name: member for member in stored}
+    if name in by_name:
+        return by_name[name]
+    if name is None and len(stored) <= 2:
+        return stored[-1]
+    if name is None:
         raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
-    raise not_there(f"member {member}", str(path), by_name, str(member))
+    raise not_there(f"member {name}", str(path), by_name, str(name))

@@ -16,42 +16,46 @@ from azr_population.analysis.statistics import (
     or_none,
 )
 from azr_population.console.output import StandardOutput, say
-from azr_population.eval.stored import StoredMember, open_context, stored_members, stored_plan
+from azr_population.errors import UserError
+from azr_population.eval.members import StoredMember, find_members, open_members
 from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import Scores, held_out_eval
-from azr_population.method.members import Member, Role
 from azr_population.runs import RunDirectory
 
 _GAIN = ("gain", "gain_low", "gain_high")
 
 
 def evaluate_stored(
-    path: str | Path, overrides: Sequence[str] = (), every: int = 0
+    address: str | Path,
+    overrides: Sequence[str] = (),
+    every: int = 0,
+    base: Path | None = None,
 ) -> dict[str, Any]:
-    """Evaluates the base and the stored members of the run at `path`, oldest first; `overrides` of
-    its `eval` group, `every` as in `stored_members`.
+    """Evaluates the base and the stored members at an address, oldest first; `overrides` of the
+    `eval` group, `every` and `base` as in `find_members`.
 
-    Returns what is written: `run`, `seed`, `attempts`, of each task `types` and `exact` (whether
-    its score at temperature 1 is a probability, not a share of samples), and `members`, a row each.
-    Raises UserError: there is no such run, or it has no members or another base.
+    Returns what is written: `run` (the address), `seed`, `attempts`, of each task `types` and
+    `exact` (whether its score at temperature 1 is a probability, not a share of samples), and
+    `members`, a row each. Raises UserError: nothing is stored there that solves, or the base is
+    another one.
     """
-    folder = RunDirectory(path)
-    plan = stored_plan(folder, overrides)
-    config = plan.config
-    members = [member for member in stored_members(folder, every) if member.solves]
-    held_out = held_out_eval(plan.domain, config)
-    with open_context(plan, folder) as context:
+    stored = [member for member in find_members(address, base, every) if member.solves]
+    if len(stored) == 1 and Path(address).name.startswith("teacher"):
+        raise UserError(f"{address} is a teacher and solves nothing; name a student")
+    with open_members(stored, overrides) as members:
+        plan, context = members.plan, members.context
+        config, held_out = plan.config, held_out_eval(plan.domain, plan.config)
 
-        def evaluate(member: Member, step: int) -> Scores:
-            say(f"eval: {member.name} at step {step}, {len(held_out.tasks)} tasks")
-            return held_out.evaluate(context, [member], config.seed, step).scores[0]
+        def evaluate(stored: StoredMember) -> Scores:
+            say(f"eval: {stored.name} at step {stored.step}, {len(held_out.tasks)} tasks")
+            member = members.load(stored)
+            return held_out.evaluate(context, [member], config.seed, stored.step).scores[0]
 
-        base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
-        rows = [_row(None, base, None)]
-        rows += [_row(one, evaluate(one.load(context.engine), one.step), base) for one in members]
+        bare = evaluate(stored[0])
+        rows = [_row(None, bare, None)] + [_row(one, evaluate(one), bare) for one in stored[1:]]
         exact = [context.format.gold_answer(task) is not None for task in held_out.tasks]
     return {
-        "run": str(folder.path),
+        "run": str(address),
         "seed": config.eval.seed,
         "attempts": config.eval.samples,
         "types": [str(task.type) for task in held_out.tasks],
@@ -91,9 +95,15 @@ def _judged(scores: Scores) -> dict[str, float]:
 
 
 def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
-    """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
-    Raises UserError: `out` cannot be written to."""
-    out = out or Path(content["run"]) / f"eval_{content['seed']}.json"
+    """Writes a JSON file with every score, and a CSV file beside it: by default `eval_SEED` in the
+    run, of a member alone `eval_SEED_MEMBER`, elsewhere in `evaluations/`. Raises UserError: `out`
+    cannot be written to."""
+    path, name = Path(content["run"]), f"eval_{content['seed']}"
+    if RunDirectory(path.parent).exists:
+        path, name = path.parent, f"{name}_{path.name}"
+    elif not RunDirectory(path).exists:
+        path = Path("evaluations") / path.name
+    out = out or path / f"{name}.json"
     table = pd.DataFrame(content["members"]).drop(columns=["scores", "temperature_1"])
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")

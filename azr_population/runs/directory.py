@@ -229,6 +229,14 @@ class RunDirectory:
         return self.path / f"{record}.older.jsonl", self.path / f"{record}.jsonl"
 
 
+def split_address(address: str | Path) -> tuple[RunDirectory, str | None]:
+    """The run at an address, and the member's name in RUN/MEMBER; None in RUN, and where no run
+    is."""
+    path = Path(address)
+    run, parent = RunDirectory(path), RunDirectory(path.parent)
+    return (parent, path.name) if parent.exists and not run.exists else (run, None)
+
+
 def member_folders(folder: Path) -> list[Path]:
     """The members' PEFT folders in `members/` or in a snapshot, by name; `members/best`, a copy, is
     left out. Raises UserError: a folder has a name that no member can have."""

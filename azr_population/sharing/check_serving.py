@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from azr_population.engines.base_model import load_base, token_scores
+from azr_population.engines.base_folder import base_folder
 from azr_population.engines.canary import TOLERANCES, is_better
-from azr_population.errors import UserError, first_line
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.bank import Bank
-from azr_population.weights.founders import as_member
-from azr_population.weights.peft_folder import load_adapter
+from azr_population.engines.engine import EngineSettings
+from azr_population.errors import first_line
+from azr_population.eval.members import NO_MEMBERS, LoadedMembers, StoredMember, one_member
+from azr_population.weights.adapter import Adapter, Factors
 
 TEXT = '''def merge(left, right):
     """Merge two sorted lists."""
@@ -47,6 +46,12 @@ SERVED, SOMETHING_ELSE, MISSING = "served", "something else", "not reachable"
 BASE = "the base"
 
 
+def text_ids(tokenizer: Any) -> list[int]:
+    """The token ids of the text that is scored."""
+    ids: list[int] = tokenizer(TEXT, add_special_tokens=False)["input_ids"][:_TOKENS]
+    return ids
+
+
 @dataclass(frozen=True)
 class ServedVerdict:
     """What a server answers with under a name."""
@@ -63,60 +68,70 @@ class ServedVerdict:
 
 def check_serving(
     url: str,
-    base: str | Path,
+    base: str | Path | None,
     adapters: Mapping[str, str | Path],
     old: Mapping[str, str | Path] | None = None,
     dtype: str = "bfloat16",
     device: str = "cpu",
     api_key: str | None = None,
 ) -> list[ServedVerdict]:
-    """A verdict for each name in `adapters`, whose values are PEFT folders on `base`; `old` are
-    earlier folders of names. `dtype` is the server's: it decides what rounding explains. Raises
-    UserError: a folder does not load, or nothing answers at `url`."""
-    model, tokenizer = load_base(base, dtype if device != "cpu" else "float32", device)
-    read = {name: load_adapter(folder) for name, folder in adapters.items()}
-    earlier = {name: load_adapter(folder) for name, folder in (old or {}).items()}
-    specs = [adapter.spec for adapter in (*read.values(), *earlier.values())]
-    rank = max(spec.rank for spec in specs)
-    layers = tuple(sorted({layer for spec in specs for layer in spec.target_modules}))
-    judge = _Judge(model, tokenizer, LoraSpec(rank, float(rank), layers), TOLERANCES[dtype])
-    server = _Server(url, api_key, judge.text)
-    server.models()
-    for all in (read, earlier):
-        for name, adapter in all.items():
-            all[name] = as_member(adapter, judge.fresh, torch.Generator(), f"{name} and the base")
-    return [judge.verdict(name, server, read, earlier) for name in read]
+    """A verdict for each name in `adapters`; nothing is reachable where no server answers.
+
+    Args:
+        base: its folder, or its name on the Hub; None: the one that the members name.
+        adapters: addresses of members by the name at the server; see `eval.members`.
+        old: earlier members of these names.
+        dtype: the server's: it decides what rounding explains.
+        device: where log-probabilities are computed.
+
+    Raises UserError: a member does not load.
+    """
+    folder = None if base is None else base_folder(base, key="--base")
+    members = {name: one_member(address, folder) for name, address in adapters.items()}
+    earlier = {name: one_member(address, folder) for name, address in (old or {}).items()}
+    server = _Server(url, api_key)
+    if reason := server.silence():
+        return [ServedVerdict(name, MISSING, reason) for name in members]
+    settings = EngineSettings("", (), NO_MEMBERS, device, dtype if device != "cpu" else "float32")
+    loaded = LoadedMembers([*members.values(), *earlier.values()], settings, slots=1)
+    judge = _Judge(loaded, TOLERANCES[dtype])
+
+    def fitted(members: Mapping[str, StoredMember]) -> dict[str, Adapter]:
+        return {name: loaded.fitted(each.adapter(), name) for name, each in members.items()}
+
+    now, before = fitted(members), fitted(earlier)
+    return [judge.verdict(name, server, now, before) for name in now]
 
 
 class _Server:
-    def __init__(self, url: str, api_key: str | None, text: list[int]) -> None:
+    def __init__(self, url: str, api_key: str | None) -> None:
         self._url = url.rstrip("/").removesuffix("/v1") + "/v1"
         self._headers = {"Content-Type": "application/json"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._text = text
 
-    def models(self) -> None:
-        """Raises UserError: nothing answers there."""
+    def silence(self) -> str:
+        """Why the server cannot be asked; empty if it answers."""
         try:
             self._ask("models", None)
         except (OSError, ValueError) as error:
-            raise UserError(f"{self._url} does not answer: {first_line(error)}") from error
+            return f"{self._url} does not answer: {first_line(error)}"
+        return ""
 
-    def scores(self, name: str) -> tuple[list[int], Tensor]:
+    def scores(self, name: str, text: list[int]) -> tuple[list[int], Tensor]:
         """Token ids, and the log-probabilities [tokens - 1] that the server gives those behind the
         first: of the text, and of what it writes behind it if it says which tokens these are."""
-        asked = {"model": name, "prompt": self._text, "temperature": 1, "seed": 1, "logprobs": 1}
+        asked = {"model": name, "prompt": text, "temperature": 1, "seed": 1, "logprobs": 1}
         echoed = self._ask("completions", asked | {"max_tokens": 1, "echo": True})
-        values = echoed["choices"][0]["logprobs"]["token_logprobs"][1 : len(self._text)]
+        values = echoed["choices"][0]["logprobs"]["token_logprobs"][1 : len(text)]
         written = self._ask("completions", asked | {"max_tokens": _CONTINUED} | _AS_IDS)
         choice = written["choices"][0]
         spelt = (str(token).partition("token_id:")[2] for token in choice["logprobs"]["tokens"])
         ids = choice.get("token_ids") or [int(id) for id in spelt if id.isdecimal()]
         log_probs = choice["logprobs"]["token_logprobs"]
         if len(ids) != len(log_probs):
-            return self._text, torch.tensor(values)
-        return [*self._text, *ids], torch.tensor(values + log_probs)
+            return text, torch.tensor(values)
+        return [*text, *ids], torch.tensor(values + log_probs)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -130,13 +145,11 @@ class _Server:
 
 
 class _Judge:
-    """The base with one slot, in which any adapter can score what a server said."""
+    """Members on a base, which can score what a server said."""
 
-    def __init__(self, model: Any, tokenizer: Any, spec: LoraSpec, tolerance: float) -> None:
-        self._model, self._tolerance = model, tolerance
-        self._bank = Bank(model, spec, 1)
-        self.fresh = self._bank.read(0)
-        self.text: list[int] = tokenizer(TEXT, add_special_tokens=False)["input_ids"][:_TOKENS]
+    def __init__(self, loaded: LoadedMembers, tolerance: float) -> None:
+        self._loaded, self._tolerance = loaded, tolerance
+        self._text = text_ids(loaded.tokenizer)
 
     def verdict(
         self,
@@ -146,13 +159,13 @@ class _Judge:
         old: Mapping[str, Adapter],
     ) -> ServedVerdict:
         try:
-            ids, log_probs = server.scores(name)
+            ids, log_probs = server.scores(name, self._text)
         except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
             return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
 
         def distance(adapter: Adapter | None) -> Tensor:
             """How far this adapter's scores are from the server's [tokens], in nats."""
-            return (self._scores(adapter, ids) - log_probs).abs()
+            return (self._loaded.token_scores(adapter, ids) - log_probs).abs()
 
         off_folder, off_base = distance(adapters[name]), distance(None)
         mean, exact = float(off_folder.mean()), TOLERANCES["float32"]
@@ -172,13 +185,6 @@ class _Judge:
             return ServedVerdict(name, SOMETHING_ELSE, f"{mean:.3f} nats a token off its folder")
         weak = "" if is_better(off_folder, off_base) else "; so little differs from the base"
         return ServedVerdict(name, SERVED, f"{mean:.4f} nats a token off{weak}")
-
-    def _scores(self, adapter: Adapter | None, ids: list[int]) -> Tensor:
-        if adapter is None:
-            return token_scores(self._model, ids)
-        self._bank.write(0, adapter)
-        with self._bank.adapters_active(torch.tensor([0])):
-            return token_scores(self._model, ids)
 
 
 def _variants(adapter: Adapter) -> Iterator[tuple[str, str, Adapter]]:

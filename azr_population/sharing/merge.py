@@ -4,35 +4,41 @@ from pathlib import Path
 
 import torch
 
-from azr_population.benchmark.targets import find_targets
 from azr_population.engines.base_folder import read_config
-from azr_population.engines.base_model import load_base, load_tokenizer
+from azr_population.engines.base_model import load_base, load_tokenizer, token_scores
+from azr_population.engines.canary import TOLERANCES, is_better
+from azr_population.engines.engine import EngineSettings
 from azr_population.errors import UserError
+from azr_population.eval.members import NO_MEMBERS, LoadedMembers, StoredMember, one_member
 from azr_population.files import replacing_folder
+from azr_population.sharing.check_serving import text_ids
 from azr_population.weights.bank import target_layers
-from azr_population.weights.peft_folder import load_adapter
 
 
-def merge(path: str, out: Path, base: Path | None = None) -> str:
+def merge(address: str, out: Path, base: Path | None = None, check: bool = False) -> str:
     """Writes W + alpha/r B A, rounded once to the base's dtype, to a new folder with the base's
-    tokenizer, chat template and generation config; returns what was written. `path` is RUN/MEMBER
-    or a PEFT folder. Raises UserError: there is no such member, it does not fit the base, or the
-    folder exists."""
-    members = [target for target in find_targets(path, base) if target.folder]
-    if len(members) != 1 or members[0].folder is None:
-        raise UserError(f"{path} is not one member; give RUN/MEMBER or a PEFT folder")
+    tokenizer, chat template and generation config; returns what was written.
+
+    Args:
+        address: of one member; see `eval.members`.
+        base: as in `find_members`.
+        check: whether to load the folder again and compare it with base and adapter.
+
+    Raises UserError: there is no such member, it does not fit the base, the folder exists, or the
+    check fails.
+    """
+    member = one_member(address, base)
     if out.exists():
         raise UserError(f"--merged {out} exists already; name another folder", key="--merged")
-    (member,) = members
     description = read_config(member.base)
     # transformers 4 calls it torch_dtype.
     stored = getattr(description, "dtype", None) or getattr(description, "torch_dtype", None)
-    stored = stored or torch.float32
-    model, _ = load_base(member.base, str(stored).removeprefix("torch."), "cpu")
-    adapter = load_adapter(members[0].folder)
+    dtype = str(stored or torch.float32).removeprefix("torch.")
+    model, _ = load_base(member.base, dtype, "cpu")
+    adapter = member.adapter()
     layers = target_layers(model, adapter.spec)
     if unknown := sorted(adapter.factors.keys() - layers.keys()):
-        raise UserError(f"{path}: {unknown[0]} is not a linear layer of {member.base}")
+        raise UserError(f"{address}: {unknown[0]} is not a linear layer of {member.base}")
     with torch.no_grad():
         for name, pair in adapter.factors.items():
             layer = layers[name]
@@ -41,9 +47,30 @@ def merge(path: str, out: Path, base: Path | None = None) -> str:
             # GPT-2's Conv1D stores its weight transposed.
             update = update if isinstance(layer, torch.nn.Linear) else update.t()
             if update.shape != weight.shape:
-                raise UserError(f"{path}: {name} does not fit {member.base}")
+                raise UserError(f"{address}: {name} does not fit {member.base}")
             weight.copy_((weight.float() + update).to(weight.dtype))
     with replacing_folder(out) as partial:
         model.save_pretrained(partial)  # type: ignore[operator]
         load_tokenizer(member.base, prompt_date=None).save_pretrained(partial)
-    return f"{out}: {member.name} merged into its base, {stored}"
+    done = f"{out}: {member.name} merged into its base, {dtype}"
+    return f"{done}; {_compared(out, member, dtype)}" if check else done
+
+
+def _compared(merged: Path, member: StoredMember, dtype: str) -> str:
+    """How far the merged folder is from base and adapter, both in float32, on a fixed text. Raises
+    UserError: further than rounding to `dtype` explains, or the bare base is nearer."""
+    loaded = LoadedMembers([member], EngineSettings("", (), NO_MEMBERS))
+    ids = text_ids(loaded.tokenizer)
+    bare = loaded.token_scores(None, ids)
+    expected = loaded.token_scores(loaded.fitted(member.adapter()), ids)
+    loaded.close()
+    scores = token_scores(load_base(merged, "float32", "cpu")[0], ids)
+    distance, to_base = (scores - expected).abs(), (scores - bare).abs()
+    words = (
+        f"{distance.mean():.4f} nats a token from base and adapter ({to_base.mean():.4f} from the "
+        f"bare base)"
+    )
+    # NaN is not right.
+    if is_better(to_base, distance) or not float(distance.mean()) <= TOLERANCES[dtype]:
+        raise UserError(f"{merged} is not base and adapter: {words}")
+    return words

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from azr_population.benchmark.benchmarks import BENCHMARKS
 from azr_population.errors import UserError, first_line
 from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import card_line, print_lines
-from azr_population.runs import RunDirectory
+from azr_population.runs.directory import RunDirectory, split_address
 from azr_population.runs.records import metrics_of_members
 from azr_population.runs.run_data import benchmark_figures
 from azr_population.weights.model_card import HUB_NAME, NANO
@@ -20,7 +19,7 @@ from azr_population.weights.peft_folder import load_adapter, read_config, save_a
 
 
 def push(
-    path: str,
+    address: str,
     members: Sequence[str],
     repo: str,
     out: Path | None = None,
@@ -28,11 +27,14 @@ def push(
     license: str | None = None,
     private: bool = False,
 ) -> None:
-    """Pushes members to `repo`, or writes to the folder `out` what would be pushed. Raises
-    UserError: there is no such run or member, the folder exists, the base has no name on the Hub,
-    or the Hub refuses or cannot be reached."""
-    run = RunDirectory(path)
+    """Pushes members to `repo`, or writes to the folder `out` what would be pushed: those named in
+    the run at `address`, or the one of RUN/MEMBER. Raises UserError: there is no such run or
+    member, the folder exists, the base has no name on the Hub, or the Hub refuses or cannot be
+    reached."""
+    run, member = split_address(address)
     _ = run.config_file
+    if not (members := [member, *members] if member else members):
+        raise UserError(f"name one of the members of {run.path}: RUN/MEMBER, or RUN MEMBER...")
     if out and out.exists():
         raise UserError(f"--out {out} is there already; name a new folder")
     if not out and not HUB_NAME.fullmatch(repo):
@@ -107,16 +109,17 @@ def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
     rows = figures.get("lines", ())
     lines = [row for row in rows if (row["model"], row["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():
-        benchmark = BENCHMARKS.get(about["name"])
-        if benchmark is None or not benchmark.hub or about["limit"]:
+        data_set = str(about.get("hub") or "")
+        if not HUB_NAME.fullmatch(data_set) or about["limit"]:
             continue
+        task = data_set.rpartition("/")[2]
         entry = {
-            "dataset": {"id": benchmark.hub, "task_id": benchmark.hub.rpartition("/")[2]},
+            "dataset": {"id": data_set, "task_id": task},
             "value": round(100 * lines[0]["cells"][about["title"]]["value"], 2),
             "notes": f"prompt {about['prompt']}, temperature {figures['temperature']:g}, "
             f"at most {about['max_tokens']} tokens, data {about['data']}",
         }
-        place = folder / ".eval_results" / f"{benchmark.name}.yaml"
+        place = folder / ".eval_results" / f"{task}.yaml"
         place.parent.mkdir(exist_ok=True)
         place.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")
 

@@ -9,6 +9,7 @@ import torch
 from azr_population.errors import UserError
 from azr_population.registry import trust
 from azr_population.weights.breeding import Operator, all_operators, breed, get_operator
+from azr_population.weights.model_card import base_name
 from azr_population.weights.operator import OPERATORS
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -40,13 +41,15 @@ def write_child(
     adapters = [load_adapter(folder) for folder in parents]
     generator = torch.Generator().manual_seed(seed)
     child, breeding = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
+    (base,) = bases
     facts: dict[str, object] = {
+        "base": base_name(base),
         "operator": name,
         "options": ", ".join(f"{k}={value:g}" for k, value in breeding.options.items()) or "none",
         "seed": seed,
     }
     facts |= {f"parent {number}": folder for number, folder in enumerate(parents, start=1)}
-    save_adapter(child, out, bases.pop(), facts)
+    save_adapter(child, out, base, facts)
     spec = child.spec
     return (
         f"{out}: {operator.name} of {', '.join(parents)}; rank {spec.rank}, "

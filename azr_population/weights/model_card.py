@@ -17,8 +17,7 @@ NANO = "nano/weights"
 
 _CARD = """\
 ---
-base_model: {front}
-library_name: peft
+{front}library_name: peft
 tags: [lora, population-based-training]
 ---
 
@@ -50,7 +49,8 @@ def model_card(adapter: Adapter, base: str, facts: Mapping[str, object]) -> str:
     nano = name == "nano"
     listed = "".join(f"- {key}: {value}\n" for key, value in facts.items())
     return _CARD.format(
-        front=json.dumps(name),
+        # The Hub takes it for the name of a repository.
+        front=f"base_model: {json.dumps(name)}\n" if HUB_NAME.fullmatch(name) else "",
         rank=adapter.spec.rank,
         alpha=adapter.spec.alpha,
         layers=len(adapter.factors),

@@ -1,6 +1,7 @@
-"""A short run on the nano base that stores its members at snapshots."""
+"""A short run on the nano base that stores its members at snapshots; a run that was not played."""
 
 import pytest
+from made_up_problems import adapter
 
 from azr_population.cli import main
 
@@ -17,3 +18,13 @@ def stored_run(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "stored"
     assert main(["train", *SETTINGS, f"run.dir={path}"]) == 0
     return path
+
+
+@pytest.fixture
+def played(tmp_path):
+    """A run of three members."""
+    run = tmp_path / "run"
+    for number, name in enumerate(("student_0", "student_1", "teacher_0")):
+        adapter(run / "members" / name, seed=number)
+    (run / "config.yaml").write_text("seed: 1\n")
+    return run

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from azr_population.eval.crossplay import CrossPlay
-from azr_population.eval.stored import StoredMember
+from azr_population.eval.members import StoredMember
 
 
 def members(role, *steps):
     return tuple(
-        StoredMember("run", step, f"{role}_{n}", Path(), {}) for n, step in enumerate(steps)
+        StoredMember(f"{role}_{n}", Path(), Path(), snapshot=step) for n, step in enumerate(steps)
     )
 
 
@@ -26,13 +26,13 @@ def outcome_of(rates, teachers=(10, 20), students=(10, 20)):
 
 def test_slopes_are_against_the_earliest_of_the_other_side():
     rates = [np.tile([[0.2], [0.3]], 10), np.tile([[0.1], [0.25]], 10)]
-    slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()["run"]
+    slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()[""]
     assert slopes["student"] == pytest.approx(0.2) and slopes["teacher"] == pytest.approx(0.2)
-    assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"run": {}}
+    assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"": {}}
 
 
 def test_a_teacher_without_a_valid_task_is_left_out():
     rates = [np.tile([[0.2], [0.3]], 10), np.zeros((2, 0))]
     outcome = outcome_of(rates, (50, 100), (50, 100))
     assert np.isnan(outcome.matrix[1]).all()
-    assert list(outcome.slopes()["run"]) == ["student"]
+    assert list(outcome.slopes()[""]) == ["student"]

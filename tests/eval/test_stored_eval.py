@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from azr_population.cli import main
-from azr_population.eval.stored import stored_members
+from azr_population.eval.members import find_members
 from azr_population.runs import RunDirectory
 
 
@@ -60,9 +60,24 @@ def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
 
 
 def test_stored_members_have_the_ratings_of_their_step(stored_run):
-    members = stored_members(RunDirectory(stored_run), 2)
+    _, *members = find_members(stored_run, every=2)
     assert len(members) == 12 and sum(member.solves for member in members) == 6
     metrics = {row["step"]: row for row in RunDirectory(stored_run).read("metrics")}
     for member in members:
         assert member.metrics["mu"] == metrics[member.step][f"{member.name}/mu"]
         assert member.label == f"stored/{member.name}@{member.step}"
+
+
+def test_a_member_alone_is_measured_beside_the_base(stored_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    typed = ["--tasks", "2", "--samples", "1", "--seed", "7"]
+    assert main(["eval", str(stored_run), *typed, "--out", str(tmp_path / "all.json")]) == 0
+    rows = json.loads((tmp_path / "all.json").read_text())["members"]
+    scores = {row["member"]: row for row in rows}
+    assert main(["eval", str(stored_run / "student_1"), *typed]) == 0
+    content = json.loads((stored_run / "eval_7_student_1.json").read_text())
+    assert content["members"] == [scores["base"], scores["student_1"]]
+    assert main(["eval", str(stored_run / "members/student_1"), *typed]) == 0
+    alone = json.loads((tmp_path / "evaluations/student_1/eval_7.json").read_text())
+    assert [row["member"] for row in alone["members"]] == ["base", "student_1"]
+    assert "teacher_0" in refused(capsys, "eval", stored_run / "teacher_0")

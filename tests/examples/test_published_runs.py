@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from azr_population.cli import main
-from azr_population.eval.stored import stored_plan
-from azr_population.runs import RunDirectory
+from azr_population.eval.members import find_members, plan_of
 from azr_population.runs.run_data import RunData
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,7 @@ def test_what_they_have(name):
     completions = list(run.read("completions"))
     assert {row["phase"] for row in completions} == {"propose", "solve"}
     # As for eval, sample and crossplay, which refuse a setting that they do not know.
-    assert stored_plan(RunDirectory(RUNS / name)).config.population.name == name
+    assert plan_of(find_members(RUNS / name)).config.population.name == name
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def member(spec, seed):
 
 def test_greedy_answers_are_those_of_torch(tmp_path):
     """The base and three members of two shapes, so that two engines start one after the other."""
-    provider = pytest.importorskip("azr_population.benchmark.provider")
+    provider = pytest.importorskip("azr_population.eval.benchmark.provider")
     from inspect_ai.model import ChatMessageUser
 
     names = [str(nano_base_path())]

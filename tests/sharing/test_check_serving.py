@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 from random_adapters import loud
-from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -138,7 +137,7 @@ def test_sglang_is_asked_by_base_and_adapter(server):
     asked = {name: server.folders["a"] for name in ("nano:a", "a")}
     served, alone = check_serving(server.url, nano_base_path(), asked, dtype="float32")
     assert (served.verdict, alone.verdict) == ("served", "the base")
-    ids, told = _Server(server.url, None, [1, 2, 3]).scores("nano:a")
+    ids, told = _Server(server.url, None).scores("nano:a", [1, 2, 3])
     assert ids == [1, 2, 3, *range(70, 102)] and len(told) == len(ids) - 1
 
 
@@ -157,5 +156,15 @@ def test_the_command_prints_verdicts_and_has_exit_codes(server, capsys):
     server.served["a"] = None
     assert main([*asked, "--dtype", "float32"]) == 1
     assert main([*asked, "--adapter", "a"]) == 2
-    with refuses("http://127.0.0.1:9/v1 does not answer"):
-        check_serving("http://127.0.0.1:9", nano_base_path(), {"a": server.folders["a"]})
+    capsys.readouterr()
+    assert main([asked[0], "http://127.0.0.1:9", *asked[2:]]) == 3
+    assert "not reachable (http://127.0.0.1:9/v1 does not answer" in capsys.readouterr().out
+
+
+def test_a_member_is_named_by_its_address_and_names_its_base(server, tmp_path):
+    run = tmp_path / "run"
+    save_adapter(server.adapters["a"], run / "members/student_0", str(nano_base_path()))
+    (run / "config.yaml").write_text("seed: 1\n")
+    typed = ["check-serving", server.url, "--dtype", "float32"]
+    assert main([*typed, "--adapter", f"a={run / 'student_0'}"]) == 0
+    assert main([*typed, "--adapter", f"b={run / 'student_0'}"]) == 1

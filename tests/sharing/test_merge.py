@@ -7,6 +7,8 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.engines.base_model import load_base
+from azr_population.eval.members import StoredMember
+from azr_population.sharing.merge import _compared
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
@@ -42,3 +44,17 @@ def test_a_merged_member_has_the_logits_of_base_and_adapter(tmp_path, capsys):
 
         merge(str(tmp_path / "member"), tmp_path / "model")
     assert main(["export", str(tmp_path / "member")]) == 2
+
+
+def test_the_merged_folder_is_checked_against_base_and_adapter(tmp_path, capsys, monkeypatch):
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    bank = Bank(model, LoraSpec(4, 8.0), 1)
+    save_adapter(loud(bank.read(0), 3), tmp_path / "member", str(nano_base_path()))
+    typed = ["export", str(tmp_path / "member"), "--check", "--merged"]
+    assert main([*typed, str(tmp_path / "model")]) == 0
+    assert "nats a token from base and adapter" in capsys.readouterr().out
+    other = loud(bank.read(0), 4)
+    monkeypatch.setattr("azr_population.eval.members.StoredMember.adapter", lambda member: other)
+    member = StoredMember("member", nano_base_path(), tmp_path / "member")
+    with refuses("is not base and adapter"):
+        _compared(tmp_path / "model", member, "bfloat16")

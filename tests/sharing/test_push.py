@@ -157,8 +157,8 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
 def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
     about = {"prompt": "cot", "max_tokens": 1024, "data": "AZR a82124e (9f098df7ff45)"}
     benchmarks = [
-        {"name": "gsm8k", "title": "GSM8K", "limit": None, **about},
-        {"name": "math500", "title": "MATH-500", "limit": 20, **about},
+        {"name": "gsm8k", "title": "GSM8K", "limit": None, "hub": "openai/gsm8k", **about},
+        {"name": "math500", "title": "MATH-500", "limit": 20, "hub": "x/math", **about},
     ]
     cells = {"GSM8K": {"value": 0.12345}, "MATH-500": {"value": 0.5}}
     lines = [{"model": "teacher_0", "k": 1, "role": "model", "cells": cells}]
@@ -189,6 +189,9 @@ def test_no_link_is_followed_and_only_weights_are_pushed(members, tmp_path, what
 def test_names_are_checked_before_the_work(members, tmp_path):
     for name in ("teacher_9", "../x"):
         assert main(["push", str(members.path), name, "--out", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path / "teacher_0"), "--out", str(tmp_path / "alone")]) == 0
+    assert (tmp_path / "alone/adapter_config.json").is_file()
     assert main(["push", str(members.path), "teacher_0", "--repo", "no name"]) == 2
     for name in ("class", "json", "3d"):
         out = str(tmp_path / name)

@@ -31,7 +31,7 @@ def test_a_child_is_the_one_that_breed_makes(folders):
     expected, _ = breed(mix, parents, torch.Generator().manual_seed(7), options)
     assert same(load_adapter("child"), expected)
     readme = Path("child/README.md").read_text()
-    for fact in ("operator: svd_subspace", "options: k=2", "seed: 7", "parent 1: a"):
+    for fact in ("base: tiny", "operator: svd_subspace", "options: k=2", "seed: 7", "parent 1: a"):
         assert f"- {fact}" in readme
 
 

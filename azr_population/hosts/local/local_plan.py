@@ -10,14 +10,11 @@ from typing import Any
 
 import torch
 
-from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config, PopulationConfig
-from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.domains.known import DOMAINS
 from azr_population.engines.architecture import Architecture
-from azr_population.engines.assembly import check_engine, check_settings, lora_of
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
-from azr_population.engines.engine import EngineSettings
 from azr_population.engines.memory import GpuLayout, phases, size
 from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent
@@ -30,7 +27,6 @@ from azr_population.method.config_check import (
     try_callbacks,
     try_domain,
 )
-from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs.directory import RunDirectory, next_folder
@@ -40,7 +36,7 @@ from azr_population.weights.bank import target_layers
 def resolve(config: Config) -> RunPlan:
     """The plan of a run, checked as far as it can be without its base; imports what dotted names
     name. Raises UserError: naming the key, the value and what would be accepted."""
-    plan = resolve_stored(config)
+    plan = RunPlan.of(config)
     check_loggers(config)
     name = config.task.domain
     if name not in DOMAINS:  # ours have tests
@@ -49,44 +45,6 @@ def resolve(config: Config) -> RunPlan:
     check_reward(config.population, plan.format)
     try_callbacks(plan.config, plan.domain)
     return plan
-
-
-def resolve_stored(config: Config) -> RunPlan:
-    """The same for members that are measured after their run: engine, prompts and tasks are
-    checked. Raises UserError: as `resolve`."""
-    check_engine(config.engine.name, config.engine.workers)
-    domain = find_domain(config.task.domain)
-    format = domain.format(config.base.prompt_format)
-    threads = {"threads": config.engine.threads or torch.get_num_threads()}
-    whole = config.model_copy(
-        update={
-            "task": domain.with_defaults(config.task, format),
-            "engine": config.engine.model_copy(update=threads),
-        }
-    )
-    plan = RunPlan(whole, domain, format, _engine(whole))
-    check_settings(plan.engine)
-    return plan
-
-
-def _engine(config: Config) -> EngineSettings:
-    engine, population = config.engine, config.population
-    roster = Roster.make(population.teachers, population.students)
-    return EngineSettings(
-        base=str(config.base.path or nano_base_path()),
-        names=tuple(member.name for member in roster),
-        lora=lora_of(config.base.lora),
-        device=engine.device,
-        dtype=config.base.dtype,
-        quantization=config.base.quantization,
-        prompt_date=config.base.prompt_date,
-        rollout=engine.rollout,
-        generate_rows=engine.generate_batch_size,
-        vllm=engine.vllm,
-        learner=engine,
-        seed=config.seed,
-        threads=engine.threads,
-    )
 
 
 def with_layout(plan: RunPlan) -> RunPlan:

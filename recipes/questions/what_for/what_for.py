@@ -19,15 +19,13 @@ import torch
 from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
-from azr_population.eval.stored import open_context, stored_members, stored_plan
+from azr_population.eval.members import find_members, open_members
 from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
-from azr_population.runs import RunDirectory
 from azr_population.runs.run_data import RunData
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.lowrank import decompose
 from azr_population.weights.operators import adapter_like
-from azr_population.weights.peft_folder import load_adapter
 
 HELD_OUT, CHOICE = 9494, 9595
 TASKS, LAST, MARGIN = 240, 10, 0.02
@@ -53,8 +51,8 @@ class Scores:
 
 def students(run: Path) -> list[Adapter]:
     """Its students after the last step, by name."""
-    stored = stored_members(RunDirectory(run))
-    return [load_adapter(member.folder) for member in stored if member.solves]
+    _, *members = find_members(run)
+    return [member.adapter() for member in members if member.solves]
 
 
 def any_right(scores: Scores, four: Sequence[Adapter], tasks: Sequence[Task], seed: int) -> float:
@@ -137,14 +135,12 @@ def main() -> None:
         int(folder.name.removeprefix("seed_")) for folder in (runs / "4t4s").glob("seed_*")
         if folder.is_dir()
     )  # fmt: skip
-    first = RunDirectory(runs / "1t1s" / f"seed_{numbers[0]}")
-    plan = stored_plan(first)
-    exam = draw_eval_tasks(TASKS, HELD_OUT, plan.types)
-    choice = draw_eval_tasks(TASKS, CHOICE, plan.types)
     values: dict[str, list[float]] = defaultdict(list)
     rights: list[list[float]] = []
-    with open_context(plan, first) as context:
-        scores = Scores(context)
+    with open_members(find_members(runs / "1t1s" / f"seed_{numbers[0]}")) as members:
+        scores, types = Scores(members.context), members.plan.types
+        exam = draw_eval_tasks(TASKS, HELD_OUT, types)
+        choice = draw_eval_tasks(TASKS, CHOICE, types)
         alone = {seed: students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
         for seed in numbers:
             run = runs / "4t4s" / f"seed_{seed}"

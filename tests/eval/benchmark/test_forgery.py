@@ -5,10 +5,10 @@ import itertools
 import pytest
 from test_functions import problem
 
-from azr_population.benchmark import functions
-from azr_population.benchmark.functions import FunctionProblem
-from azr_population.benchmark.sandbox import ProgramRun, SolutionOutput
-from azr_population.benchmark.sandboxed import text_digest
+from azr_population.eval.benchmark import functions
+from azr_population.eval.benchmark.functions import FunctionProblem
+from azr_population.eval.benchmark.sandbox import ProgramRun, SolutionOutput
+from azr_population.eval.benchmark.sandboxed import text_digest
 
 FLOATS = {
     "a float": problem("def f(x):\n    return x / 3", [[1]], [[2], [5]]),

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from azr_population.benchmark.batcher import Batcher
+from azr_population.eval.benchmark.batcher import Batcher
 
 
 def test_a_request_without_a_key_fails_alone():

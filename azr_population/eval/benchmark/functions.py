@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.benchmark import sandbox
-from azr_population.benchmark.mathematics import read_within_limits
-from azr_population.benchmark.problem import (
+from azr_population.errors import UserError
+from azr_population.eval.benchmark import sandbox
+from azr_population.eval.benchmark.mathematics import read_within_limits
+from azr_population.eval.benchmark.problem import (
     PASSED,
     WRONG_NUMBER,
     EvalVerdict,
     Problem,
     Prompt,
 )
-from azr_population.benchmark.sandbox import UNKNOWN, ProgramRun, SolutionOutput
-from azr_population.errors import UserError
+from azr_population.eval.benchmark.sandbox import UNKNOWN, ProgramRun, SolutionOutput
 
 SECONDS, INPUT_SECONDS = 60.0, 4.0
 """Processor time of a solution for all base or plus inputs, and for one. evalplus takes wall-clock

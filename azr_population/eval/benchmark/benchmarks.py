@@ -10,11 +10,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from azr_population.benchmark.contests import livecodebench_problem
-from azr_population.benchmark.functions import evalplus_problem
-from azr_population.benchmark.mathematics import MathProblem, last_boxed
-from azr_population.benchmark.problem import Problem
 from azr_population.errors import UserError
+from azr_population.eval.benchmark.contests import livecodebench_problem
+from azr_population.eval.benchmark.functions import evalplus_problem
+from azr_population.eval.benchmark.mathematics import MathProblem, last_boxed
+from azr_population.eval.benchmark.problem import Problem
 from azr_population.files import read_json, refuse_irregular
 from azr_population.runs.jsonl import bounded
 

@@ -6,8 +6,8 @@ import needs
 import pytest
 from test_functions import HOSTILE
 
-from azr_population.benchmark.benchmarks import BENCHMARKS, locate, read_benchmark
-from azr_population.benchmark.functions import FunctionProblem
+from azr_population.eval.benchmark.benchmarks import BENCHMARKS, locate, read_benchmark
+from azr_population.eval.benchmark.functions import FunctionProblem
 
 needs.module("evalplus", "-e '.[eval]'")
 pytestmark = [pytest.mark.slow]

@@ -8,8 +8,8 @@ import sys
 import pytest
 from made_up_problems import CONTEST_ROWS, write_jsonl
 
-from azr_population.benchmark.benchmarks import read_benchmark
-from azr_population.benchmark.contests import ContestProblem
+from azr_population.eval.benchmark.benchmarks import read_benchmark
+from azr_population.eval.benchmark.contests import ContestProblem
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,11 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from azr_population.benchmark.batcher import Batcher
-from azr_population.benchmark.targets import EvalTarget, LoadedRollout, find_targets, load_rollout
-from azr_population.engines.engine import Completion, Sampling
+from azr_population.engines.engine import Completion, EngineSettings, Sampling
 from azr_population.engines.text import render
 from azr_population.errors import UserError
+from azr_population.eval.benchmark.batcher import Batcher
+from azr_population.eval.members import NO_MEMBERS, LoadedMembers, StoredMember, find_members
 
 MAX_TOKENS = 2048
 """Default length of a completion."""
@@ -36,7 +36,7 @@ MAX_TOKENS = 2048
 class Request:
     """One completion of a prompt."""
 
-    target: EvalTarget
+    target: StoredMember
     messages: list[ChatMessage]
     max_tokens: int
     sampling: tuple[float, float, int]
@@ -60,10 +60,11 @@ class SharedRollout:
 
     def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
         self.dtype, self.device, self.rollout = dtype, device, rollout
-        self.targets: set[EvalTarget] = set()
+        self.targets: set[StoredMember] = set()
         # Inspect starts samples one by one: a full batch is worth a wait.
         self.batcher = Batcher(self.generate, batch_size, lambda asked: asked.sampling, wait=1.0)
-        self._loaded: LoadedRollout | None = None
+        self._loaded: LoadedMembers | None = None
+        self._members: set[StoredMember] = set()
 
     def generate(self, requests: list[Request]) -> list[ModelOutput]:
         """A completion for each request; they are sampled alike."""
@@ -72,12 +73,13 @@ class SharedRollout:
         # A lone surrogate, which JSON may hold, has no bytes and so no tokens.
         texts = [text.encode("utf-8", "replace").decode() for text, _ in prompts]
         ids = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        fitting = [n for n, prompt in enumerate(ids) if 0 < len(prompt) < loaded.context]
-        limits = [min(requests[n].max_tokens, loaded.context - len(ids[n])) for n in fitting]
+        longest = loaded.context_length
+        fitting = [n for n, prompt in enumerate(ids) if 0 < len(prompt) < longest]
+        limits = [min(requests[n].max_tokens, longest - len(ids[n])) for n in fitting]
         temperature, top_p, seed = requests[0].sampling
-        groups = loaded.rollout.generate(
+        groups = loaded.engine.generate(
             [ids[n] for n in fitting],
-            [loaded.slots[requests[n].target] for n in fitting],
+            [loaded.load(requests[n].target).slot for n in fitting],
             Sampling(tuple(limits), temperature, top_p),
             seed,
             [requests[n].row for n in fitting],
@@ -88,14 +90,16 @@ class SharedRollout:
             for n, request in enumerate(requests)
         ]
 
-    def _load(self, targets: set[EvalTarget]) -> LoadedRollout:
-        """A rollout with these targets: the one that is loaded, or a new one in its place."""
-        if self._loaded is None or not targets <= self._loaded.slots.keys():
+    def _load(self, targets: set[StoredMember]) -> LoadedMembers:
+        """An engine with these targets: the one that is loaded, or a new one in its place."""
+        if self._loaded is None or not targets <= self._members:
             if self._loaded is not None:
-                self._loaded.rollout.close()
+                self._loaded.close()
                 self._loaded = None
             together = sorted(self.targets, key=lambda target: str(target.folder or ""))
-            self._loaded = load_rollout(together, self.dtype, self.device, self.rollout)
+            how = EngineSettings("", (), NO_MEMBERS, self.device, self.dtype, rollout=self.rollout)
+            self._loaded = LoadedMembers(together, how, scores=False)
+            self._members = set(together)
         return self._loaded
 
 
@@ -121,9 +125,9 @@ class PopulationAPI(ModelAPI):
         weights: str = "",
     ) -> None:
         """`base` takes the place of the one that an adapter names; `weights` is in the log, so that
-        a member that was trained on is another model. Raises UserError as `find_targets`."""
+        a member that was trained on is another model. Raises UserError as `find_members`."""
         super().__init__(model_name, base_url, api_key, [], config)
-        self.target = find_targets(model_name, Path(base) if base else None)[-1]
+        self.target = find_members(model_name, Path(base) if base else None)[-1]
         self.shared = shared_rollout(self.target.base, dtype, device, rollout, batch_size)
         self.shared.targets.add(self.target)
 

@@ -17,11 +17,11 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConf
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from azr_population.benchmark import provider as provider
-from azr_population.benchmark.batcher import Batcher
-from azr_population.benchmark.benchmarks import BENCHMARKS, read_benchmark
-from azr_population.benchmark.problem import EvalVerdict, Problem
 from azr_population.errors import UserError
+from azr_population.eval.benchmark import provider as provider
+from azr_population.eval.benchmark.batcher import Batcher
+from azr_population.eval.benchmark.benchmarks import BENCHMARKS, read_benchmark
+from azr_population.eval.benchmark.problem import EvalVerdict, Problem
 
 _BATCH = 64
 _SELF_TESTS = 4

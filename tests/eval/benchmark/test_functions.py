@@ -3,8 +3,8 @@
 import pytest
 from refusals import refuses
 
-from azr_population.benchmark import functions
-from azr_population.benchmark.functions import FunctionProblem
+from azr_population.eval.benchmark import functions
+from azr_population.eval.benchmark.functions import FunctionProblem
 
 SECRET = "xylophone-4711"
 

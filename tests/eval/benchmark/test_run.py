@@ -18,9 +18,10 @@ from inspect_ai import eval as inspect_eval  # noqa: E402
 from inspect_ai.log import list_eval_logs, read_eval_log  # noqa: E402
 from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa: E402
 
-from azr_population.benchmark import benchmark_run, provider  # noqa: E402
-from azr_population.benchmark.benchmark_run import BenchmarkSettings, run_benchmarks  # noqa: E402
-from azr_population.benchmark.tasks import TASKS  # noqa: E402
+from azr_population.eval.benchmark import provider  # noqa: E402
+from azr_population.eval.benchmark import run as benchmark_run  # noqa: E402
+from azr_population.eval.benchmark.run import BenchmarkSettings, run_benchmarks  # noqa: E402
+from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
 
 
 @pytest.fixture

@@ -11,12 +11,17 @@ from inspect_ai import eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 
-from azr_population.benchmark import table
-from azr_population.benchmark.benchmarks import BENCHMARKS, find_benchmarks, locate, read_benchmark
-from azr_population.benchmark.problem import NO_ANSWER
-from azr_population.benchmark.targets import BASE, EvalTarget, find_targets
-from azr_population.benchmark.tasks import TASKS
 from azr_population.errors import UserError
+from azr_population.eval.benchmark import table
+from azr_population.eval.benchmark.benchmarks import (
+    BENCHMARKS,
+    find_benchmarks,
+    locate,
+    read_benchmark,
+)
+from azr_population.eval.benchmark.problem import NO_ANSWER
+from azr_population.eval.benchmark.tasks import TASKS
+from azr_population.eval.members import BASE, StoredMember, find_members
 from azr_population.files import write_atomically
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
@@ -60,7 +65,7 @@ class BenchmarkSettings:
 def run_benchmarks(
     names: Sequence[str], settings: BenchmarkSettings, out: Path | None = None
 ) -> pd.DataFrame:
-    """Asks the targets of these names (see `find_targets`), prints the table, writes it to `out`,
+    """Asks the targets of these names (see `find_members`), prints the table, writes it to `out`,
     and returns the figures (see `table.figures`).
 
     What is in the logs is not asked again: after Ctrl-C the same command goes on.
@@ -78,7 +83,7 @@ def run_benchmarks(
     bases: dict[str, pd.DataFrame] = {}
     for name in names:
         label, folder = _place(Path(name))
-        targets = _chosen(find_targets(name, settings.base), settings.members)
+        targets = _chosen(find_members(name, settings.base), settings.members)
         # Runs share their base: it is asked once.
         base = targets[0].weights
         asked = [target for target in targets if not (target.name == BASE and base in bases)]
@@ -110,7 +115,7 @@ def _place(path: Path) -> tuple[str, Path]:
     return label, path / "evaluation" if is_run else Path("evaluations") / label
 
 
-def _chosen(targets: Sequence[EvalTarget], members: str) -> list[EvalTarget]:
+def _chosen(targets: Sequence[StoredMember], members: str) -> list[StoredMember]:
     """The base and these members, of which the single agent counts as teacher and as student.
     Raises UserError: there are none."""
     other_role = {"teachers": "student_", "students": "teacher_"}.get(members, "-")
@@ -121,7 +126,7 @@ def _chosen(targets: Sequence[EvalTarget], members: str) -> list[EvalTarget]:
     return chosen
 
 
-def _model(target: EvalTarget, settings: BenchmarkSettings) -> Model:
+def _model(target: StoredMember, settings: BenchmarkSettings) -> Model:
     return get_model(
         f"azrpop/{target.folder or target.base}",
         dtype=settings.dtype,
@@ -191,6 +196,7 @@ def _write_figures(
             "prompt": BENCHMARKS[name].prompt,
             "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
             "limit": settings.limit,
+            "hub": BENCHMARKS[name].hub,
         }
         for name in benchmarks
     ]

@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any, TypeVar
 
-from azr_population.benchmark.problem import (
+from azr_population.eval.benchmark.problem import (
     NO_ANSWER,
     PASSED,
     WRONG,

@@ -6,7 +6,7 @@ import pytest
 needs.module("inspect_ai", "-e '.[eval]'")
 from refusals import refuses  # noqa: E402
 
-from azr_population.benchmark import table  # noqa: E402
+from azr_population.eval.benchmark import table  # noqa: E402
 
 
 def samples(**models):

@@ -15,9 +15,9 @@ import pandas as pd
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.scorer import CORRECT
 
-from azr_population.benchmark.benchmarks import AREAS, BENCHMARKS
-from azr_population.benchmark.targets import BASE
 from azr_population.errors import UserError
+from azr_population.eval.benchmark.benchmarks import AREAS, BENCHMARKS
+from azr_population.eval.members import BASE
 from azr_population.method.held_out_eval import pass_at
 
 KS = (1, 4, 16, 64, 256)

@@ -5,11 +5,11 @@ import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.benchmark import contests, functions, mathematics
-from azr_population.benchmark.functions import FunctionProblem
-from azr_population.benchmark.mathematics import MathProblem
+from azr_population.eval.benchmark import contests, functions, mathematics
+from azr_population.eval.benchmark.functions import FunctionProblem
+from azr_population.eval.benchmark.mathematics import MathProblem
 
-tasks = needs.module("azr_population.benchmark.tasks", "-e '.[eval]'")
+tasks = needs.module("azr_population.eval.benchmark.tasks", "-e '.[eval]'")
 FUNCTION = FunctionProblem("own/f", "", "f", "def f(x):\n    return x + 1\n", [[1], [2]], [[5]])
 
 

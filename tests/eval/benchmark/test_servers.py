@@ -12,7 +12,7 @@ needs.module("inspect_ai", "-e '.[eval]'")
 from inspect_ai import eval as inspect_eval  # noqa: E402
 from inspect_ai.model import get_model  # noqa: E402
 
-from azr_population.benchmark.tasks import TASKS  # noqa: E402
+from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
 
 OVER = threading.Event()
 """Never set: what a server waits for that says no more."""

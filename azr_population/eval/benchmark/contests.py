@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from azr_population.benchmark import sandbox
-from azr_population.benchmark.mathematics import THINK
-from azr_population.benchmark.problem import PASSED, EvalVerdict, Problem, Prompt
-from azr_population.benchmark.sandbox import UNKNOWN, SolutionOutput
-from azr_population.benchmark.sandboxed import encode, stripped_lines
 from azr_population.errors import UserError
+from azr_population.eval.benchmark import sandbox
+from azr_population.eval.benchmark.mathematics import THINK
+from azr_population.eval.benchmark.problem import PASSED, EvalVerdict, Problem, Prompt
+from azr_population.eval.benchmark.sandbox import UNKNOWN, SolutionOutput
+from azr_population.eval.benchmark.sandboxed import encode, stripped_lines
 from azr_population.files import inflate
 
 SECONDS = 6.0

@@ -5,12 +5,12 @@ import needs
 needs.module("inspect_ai", "-e '.[eval]'")
 from inspect_ai.model import ChatMessageUser  # noqa: E402
 
-from azr_population.benchmark.provider import Request, SharedRollout  # noqa: E402
-from azr_population.benchmark.targets import find_targets  # noqa: E402
+from azr_population.eval.benchmark.provider import Request, SharedRollout  # noqa: E402
+from azr_population.eval.members import find_members  # noqa: E402
 
 
 def test_a_lone_surrogate_ends_no_batch():
-    target = find_targets("nano", None)[-1]
+    target = find_members("nano")[-1]
     rollout = SharedRollout(target.base, "float32", "cpu", "torch", 4)
     rollout.targets.add(target)
     asked = [

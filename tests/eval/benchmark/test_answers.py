@@ -1,9 +1,9 @@
 import needs
 import pytest
 
-from azr_population.benchmark.contests import ContestProblem
-from azr_population.benchmark.functions import FunctionProblem
-from azr_population.benchmark.mathematics import MathProblem, last_boxed
+from azr_population.eval.benchmark.contests import ContestProblem
+from azr_population.eval.benchmark.functions import FunctionProblem
+from azr_population.eval.benchmark.mathematics import MathProblem, last_boxed
 
 BOXES = [
     (r"\boxed{5}", "5"),

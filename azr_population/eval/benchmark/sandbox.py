@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from azr_population.benchmark import sandboxed
-from azr_population.benchmark.problem import NO_ANSWER, WRONG
+from azr_population.eval.benchmark import sandboxed
+from azr_population.eval.benchmark.problem import NO_ANSWER, WRONG
 from azr_population.files import inflate
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome

@@ -12,7 +12,7 @@ import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.benchmark.benchmarks import find_benchmarks, read_benchmark
+from azr_population.eval.benchmark.benchmarks import find_benchmarks, read_benchmark
 
 GSM8K = {"question": "1+1?", "answer": "It is <<1+1=2>>2\n#### 2"}
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 JUDGE = """
-from azr_population.benchmark.mathematics import MathProblem
+from azr_population.eval.benchmark.mathematics import MathProblem
 problem = MathProblem("1", "", "7")
 print([verdict.passed for verdict in MathProblem.judge([(problem, "7"), (problem, "8")])])
 """

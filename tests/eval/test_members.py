@@ -1,0 +1,132 @@
+"""Members by their address, and loading them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import needs
+import pytest
+import torch
+from made_up_problems import adapter
+from refusals import refuses
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.engines.engine import EngineSettings
+from azr_population.errors import UserError
+from azr_population.eval.members import NO_MEMBERS, LoadedMembers, find_members, one_member
+
+BASE = nano_base_path()
+
+
+def names(path, *more):
+    return [member.name for member in find_members(path, *more)]
+
+
+def test_members_of_a_run(played):
+    assert names(played) == ["base", "student_0", "student_1", "teacher_0"]
+    assert len({member.weights for member in find_members(played)}) == 4
+
+
+def test_one_member(played, tmp_path):
+    for path in (played / "student_1", played / "members/student_1"):
+        base, member = find_members(path)
+        assert (base.folder, member.folder) == (None, played / "members/student_1")
+    assert names(played / "base") == ["base"]
+    assert find_members("nano")[-1].base == BASE
+    with refuses("student_7"):
+        find_members(played / "student_7")
+
+
+def test_members_of_a_role(played, tmp_path):
+    module = needs.module("azr_population.eval.benchmark.run", "-e '.[eval]'")
+    adapter(tmp_path / "alone/members/agent_0")
+    (tmp_path / "alone/config.yaml").write_text("seed: 1\n")
+
+    def chosen(run, members):
+        return [member.name for member in module._chosen(find_members(run), members)]
+
+    assert chosen(played, "students") == ["base", "student_0", "student_1"]
+    assert chosen(played, "teachers") == ["base", "teacher_0"]
+    for members in ("all", "teachers", "students"):
+        assert chosen(tmp_path / "alone", members) == ["base", "agent_0"]
+    with refuses("members"):
+        chosen(played / "teacher_0", "students")
+
+
+def test_what_cannot_be_asked(tmp_path, played):
+    with refuses(str(tmp_path)):
+        find_members(tmp_path)
+    (played / "members/student_1/adapter_model.safetensors").unlink()
+    with refuses("student_1"):
+        [member.weights for member in find_members(played)]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "config.yaml").write_text("seed: 1\n")
+    with pytest.raises(UserError):
+        find_members(empty)
+
+
+def test_a_base_that_is_not_here_or_another_one(tmp_path, played):
+    folder = adapter(tmp_path / "mine")
+    config = json.loads((folder / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = "someone/some-model"
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    with refuses("someone/some-model"):
+        find_members(folder)
+    assert find_members(folder, BASE)[0].base == BASE
+    (played / "environment.json").write_text(json.dumps({"base": "0123456789ab"}))
+    with refuses("0123456789ab"):
+        find_members(played)
+
+
+def test_all_adapters_and_the_base_are_one_batch_whatever_their_ranks(played):
+    adapter(played / "members/student_9", rank=2)
+    members = find_members(played)
+    loaded = LoadedMembers(members, EngineSettings("", (), NO_MEMBERS), scores=False)
+    assert [loaded.load(member).slot for member in [*members, *members]] == [0, 1, 2, 3, 4] * 2
+    bank = loaded.engine.learner.bank
+    pair = bank.read(3).factors["model.layers.0.self_attn.q_proj"]
+    stored = members[3].adapter()
+    (factors,) = stored.factors.values()
+    torch.testing.assert_close(
+        pair.B @ pair.A * bank.spec.scaling, factors.B @ factors.A * stored.spec.scaling
+    )
+
+
+def test_with_fewer_slots_the_oldest_member_leaves(played):
+    base, first, second, _ = find_members(played)
+    loaded = LoadedMembers([base, first, second], EngineSettings("", (), NO_MEMBERS), slots=2)
+
+    def update(slot):
+        pair = loaded.engine.read(slot).factors["model.layers.0.self_attn.q_proj"]
+        return float((pair.B @ pair.A).abs().sum())
+
+    assert [loaded.load(member).slot for member in (base, first)] == [0, 1] and update(0) == 0.0
+    assert loaded.load(second).slot == 0 and update(0) > 0.0
+    assert loaded.load(second).slot == 0 and loaded.load(base).slot == 1 and update(1) == 0.0
+
+
+def test_members_of_two_bases_are_refused(played, tmp_path):
+    other = shutil.copytree(BASE, tmp_path / "base")
+    same = find_members(other)
+    assert LoadedMembers([*find_members(played), *same], EngineSettings("", (), NO_MEMBERS))
+    weights = other / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    if weights.read_bytes()[-1:] == (BASE / "model.safetensors").read_bytes()[-1:]:
+        weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
+    with refuses(str(other)):
+        LoadedMembers([*find_members(played), *same], EngineSettings("", (), NO_MEMBERS))
+
+
+def test_the_base_that_was_typed_is_the_one_to_blame(played):
+    with refuses("--base /nope"):
+        find_members(played / "student_0", Path("/nope"))
+
+
+def test_one_member_is_asked_for(played):
+    assert one_member(played / "student_0").folder == played / "members/student_0"
+    for address in (played, "nano"):
+        with refuses(f"{address} is not one member"):
+            one_member(address)
+    adapter(played / "members/best", seed=1)
+    assert one_member(played / "best").folder == played / "members/best"
