@@ -13,6 +13,8 @@ import torch
 from azr_population.weights.breeding import get_operator
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
+if len(sys.argv) != 4:
+    sys.exit("usage: python examples/use_operators.py FIRST_PARENT SECOND_PARENT CHILD")
 first, second, out = sys.argv[1:]
 generator = torch.Generator().manual_seed(1)
 parents = [load_adapter(first), load_adapter(second)]

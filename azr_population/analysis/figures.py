@@ -29,7 +29,8 @@ Lines = tuple[str, str, str, pd.DataFrame, dict[str, Any]]
 def run_figures(
     table: pd.DataFrame, metrics: Sequence[Metric], events: Sequence[int], steps: int
 ) -> tuple[dict[str, list[Markup]], dict[str, list[str]]]:
-    """By section of the page: its charts, and a sentence on each metric that does not change."""
+    """By section of the page: its charts, and a sentence on each metric that does not change or was
+    measured twice."""
     figures: dict[str, list[Markup]] = {}
     constant: dict[str, list[str]] = {}
     all_lines = [
@@ -39,13 +40,21 @@ def run_figures(
         _times(table),
     ]
     for section, title, note, rows, options in all_lines:
-        if rows["value"].nunique() > 1:
+        percent = bool(options.get("percent"))
+        if rows["step"].nunique() == 2 < table["step"].nunique():
+            ends = rows[rows["member"].isna()].groupby("series", sort=False)["value"]
+            changes = (
+                f"{name} {' to '.join(format_number(v, percent) for v in values.iloc[[0, -1]])}"
+                for name, values in ends
+            )
+            constant.setdefault(section, []).append(f"{title}: {', '.join(changes)}.")
+        elif rows["value"].nunique() > 1:
             columns = ["step", "series", "member", "value", "piece"]
             rows = rows[[name for name in columns if name in rows]]
             chart = charts.curves(rows, events=events, steps=steps, **options)
             figures.setdefault(section, []).append(embed(chart, title, note))
         elif len(rows):
-            value = format_number(float(rows["value"].iloc[0]), bool(options.get("percent")))
+            value = format_number(float(rows["value"].iloc[0]), percent)
             constant.setdefault(section, []).append(f"{title}: {value} throughout.")
     if evolving := _learning_rates(table):
         figures["training"] = figures.get("training", []) + evolving
@@ -214,6 +223,8 @@ def problem_space(run: RunData, last: int) -> dict[str, Any]:
     panels = []
     for at, name in enumerate(space.panels):
         part = frame[frame["panel"] == at].drop(columns="panel")
+        if not part["tasks"].any():
+            continue
         chart = charts.problem_space(part, last, space.labels, (low, high))
         title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)} cells".replace("_", " ")
         panels.append(embed(chart, title))

@@ -199,16 +199,6 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
     return state, text
 
 
-_DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")
-"""`runs/recipes/defaults/4t4s/seed_1` is the deepest place where our own commands put a run."""
-
-
-def runs_in(folder: Path) -> list[Path]:
-    """The folders of runs in `folder`, which is none itself, sorted by path; at most four deep."""
-    configs = (path for depth in _DEPTHS for path in folder.glob(f"{depth}/config.yaml"))
-    return sorted(path.parent for path in configs)
-
-
 def run_lines(paths: list[Path]) -> Iterator[str]:
     """Each run's path, population, seed, steps, and whether its page is there."""
     width = max(len(str(path)) for path in paths)

@@ -28,6 +28,8 @@ from azr_population.runs.records import (
 )
 from azr_population.runs.run_data import RunData
 
+BETTER, GREW = "Students got better", "Programs grew"
+
 
 class Summary(NamedTuple):
     """Sentences; empty where there is nothing to say."""
@@ -45,10 +47,17 @@ class Summary(NamedTuple):
     """Commands to go on with."""
 
     @property
+    def sentences(self) -> list[str]:
+        """For the page and the terminal: what got better comes first."""
+        lead = sorted(
+            [self.students, self.programs], key=lambda s: not s.startswith((BETTER, GREW))
+        )
+        return [*filter(None, [*lead, self.held_out, self.best, self.evolution])]
+
+    @property
     def lines(self) -> list[str]:
         """For the end of the terminal's output."""
-        said = [self.students, self.programs, self.held_out, self.best, self.evolution]
-        return [*filter(None, said), *(f"next: {command}" for command in self.next)]
+        return [*self.sentences, *(f"next: {command}" for command in self.next)]
 
 
 def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
@@ -79,7 +88,7 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     words = f"{ends}, {interval_text(test, True, True)}"
     words += "" if math.isnan(test.low) else " (95%, over tasks)"
     if test.low > 0:
-        return f"Students got better at held-out tasks: {words}.{few}"
+        return f"{BETTER} at held-out tasks: {words}.{few}"
     if test.high < 0:
         return f"Students got worse at held-out tasks: {words}.{few}"
     return f"No change of students at held-out tasks is shown: {words}.{few}"
@@ -97,7 +106,7 @@ def _programs(changes: Mapping[str, Change]) -> str:
         return ""
     test = lines.difference
     what = "Programs shrank" if test.high < 0 else "That programs grew is not shown"
-    what = "Programs grew" if test.low > 0 else what
+    what = GREW if test.low > 0 else what
     few = math.isnan(test.low)
     words = "steps too few for an interval" if few else "95%, over steps"
     change = "" if few else f", {interval_text(test, False, True)}"
@@ -190,7 +199,7 @@ def _next(run: RunData) -> list[str]:
     steps = int(finite_or_none(run.value("run", "steps")) or run.last)
     longer = 2 * steps if run.last >= steps else steps
     resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
-    show = f"azr-population show {place} --solved --limit 1"
+    play = f"azr-population play {place}"
     if run.last < steps:
-        return [resume, show]
-    return [show, resume, f"azr-population compare {place} OTHER_RUN"]
+        return [resume, play]
+    return [play, resume, f"azr-population compare {place} OTHER_RUN"]

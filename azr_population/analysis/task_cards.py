@@ -24,7 +24,8 @@ class Examples(NamedTuple):
     """The tasks that the page shows."""
 
     pairs: list[tuple[Record, Record]]
-    """An early and a late task of each type, each of median size for its time."""
+    """Of each type an early task that was solved most often and a late one that was solved least
+    often, of median size among those."""
     solved: list[Record]
     """The hardest solved ones: the lowest solve rate above 0, then the largest program."""
     unsolved: list[Record]
@@ -49,7 +50,7 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     early, late = table[table["step"] <= tenth(last)], table[table["step"] > last - tenth(last)]
     late = late.drop(early.index, errors="ignore")
     pairs = [
-        (_middle(early[early["type"] == type]), _middle(late[late["type"] == type]))
+        (_middle(early[early["type"] == type], "max"), _middle(late[late["type"] == type], "min"))
         for type in sorted({*early["type"]} & {*late["type"]})
     ]
     hard = table.sort_values(
@@ -66,8 +67,10 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     )
 
 
-def _middle(tasks: pd.DataFrame) -> int:
-    """The index of the task of median size."""
+def _middle(tasks: pd.DataFrame, extreme: str) -> int:
+    """The index of the task of median size among those of the `max` or `min` solve rate."""
+    if tasks["rate"].notna().any():
+        tasks = tasks[tasks["rate"] == tasks["rate"].agg(extreme)]
     return int(tasks.sort_values("size", kind="stable").index[len(tasks) // 2])
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from typing import Any, get_args
 
 import rich_click as click
 from click.exceptions import Exit
+from click.shell_completion import CompletionItem, shell_complete
 
 from azr_population import __version__
-from azr_population.config.schema import Dtype
+from azr_population.config.schema import Config, Dtype
+from azr_population.config.section import groups, meant
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable, redact
 from azr_population.registry import EVERYTHING, trust
@@ -37,11 +40,11 @@ HELP = {
 }
 GROUPS = {
     "Run": ["demo", "train", "resume", "azr"],
-    "Look": ["report", "show", "sample"],
+    "Look": ["report", "show", "play", "sample"],
     "Compare": ["compare", "crossplay", "recipe"],
     "Measure": ["eval", "benchmark"],
     "Share": ["export", "push", "check-serving"],
-    "Parts": ["evolve", "referee", "doctor"],
+    "Parts": ["evolve", "new", "referee", "doctor"],
 }
 
 POSITIVE = click.IntRange(1)
@@ -55,9 +58,26 @@ json_option = flag("--json", "as_json", help="as JSON")
 base_option = click.option(
     "--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names"
 )
-run_argument = click.argument("path", metavar="RUN", help="the run's folder")
+run_argument = click.argument("path", metavar="RUN", type=click.Path(), help="the run's folder")
+COMPLETE = "_AZR_POPULATION_COMPLETE"
+"""The variable by which a shell asks for completions, as click names it."""
+
+
+def _complete_override(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Keys, and choices of groups, that begin with what was typed."""
+    choices = [f"{group}={name}" for group, names in groups().items() for name in names]
+    keys = [f"{key}=" for key in list(Config.keys()) if key not in Config.sections()]
+    return [CompletionItem(text) for text in [*choices, *keys] if text.startswith(typed)]
+
+
 overrides_argument = click.argument(
-    "overrides", nargs=-1, metavar="[KEY=VALUE]...", help="e.g. run.steps=40"
+    "overrides",
+    nargs=-1,
+    metavar="[KEY=VALUE]...",
+    help="e.g. run.steps=40",
+    shell_complete=_complete_override,
 )
 
 
@@ -75,7 +95,10 @@ class Commands(click.RichGroup):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Commands, context_settings={"show_default": True})
+@click.group(
+    cls=Commands,
+    context_settings={"show_default": True, "help_option_names": ["-h", "--help"]},
+)
 @click.rich_config(HELP)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option("--trust", "everything", is_flag=True, help="run code that a run's folder names")
@@ -95,6 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         # Not `app.main`, which ends the process itself if the reader of its output is gone.
         arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+        if arguments[0] == "help":
+            arguments = [*arguments[1:], "--help"]
+        if instruction := os.environ.get(COMPLETE):
+            return shell_complete(app, {}, NAME, COMPLETE, instruction)
         with app.make_context(NAME, arguments) as context:
             code = app.invoke(context) or 0
         if sys.stdout:  # None if it was closed before the start
@@ -103,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        return _mistake(_in_one_line(error))
+        return _mistake(_in_one_line(error, arguments))
     except UserError as error:
         return _mistake(str(error))
     except (KeyboardInterrupt, click.Abort):
@@ -129,12 +156,50 @@ def only_one(**options: Any) -> None:
         raise UserError(f"{' and '.join(options_typed)} exclude each other; give one")
 
 
-def _in_one_line(error: click.ClickException) -> str:
+def _in_one_line(error: click.ClickException, typed: Sequence[str]) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else NAME
     command = path.removeprefix(NAME).strip()
-    what = error.format_message().strip().rstrip(".")
-    return f"{command}: {what}; see {path} --help".removeprefix(": ")
+    message = error.format_message().strip().rstrip(".")
+    hint = _hint(error, context.command, typed) if context else ""
+    return f"{command}: {message}; {hint or f'see {path} --help'}".removeprefix(": ")
+
+
+_OPTION_OF = {r".+\.(html|json|csv)": "--out", r"(teacher|student|agent)_\d+": "--member"}
+"""Options by the values that people type without them."""
+
+
+def _hint(error: click.ClickException, command: click.Command, typed: Sequence[str]) -> str:
+    """The way out of an option that a command does not have, or of a word too many; else empty."""
+    if isinstance(error, click.NoSuchOption):
+        name = error.option_name
+        if error.possibilities and set(error.possibilities) != {"--help"}:
+            return ""  # click suggests them
+        plays = _takes_overrides(command)
+        others = [
+            f"{NAME} {other.name}"
+            for other in app.commands.values()
+            if _has(other, name) and _takes_overrides(other) == plays
+        ]
+        if others or not plays:
+            return f"{' and '.join(others)} {'have' if others[1:] else 'has'} it" if others else ""
+        after = [*typed, ""][[word.partition("=")[0] for word in typed].index(name) :]
+        value = after[0].partition("=")[2] or after[1] or "VALUE"
+        near = meant(Config, name.lstrip("-").replace("-", "_"), value)
+        return f"did you mean {near}?" if near else ""
+    extra = re.search(r"extra arguments? \((\S+)", error.format_message())
+    for form, option in _OPTION_OF.items():
+        if extra and _has(command, option) and re.fullmatch(form, word := extra[1].rstrip(")")):
+            return f"did you mean {option} {word}?"
+    return ""
+
+
+def _has(command: click.Command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
+
+
+def _takes_overrides(command: click.Command) -> bool:
+    return any(parameter.name == "overrides" for parameter in command.params)
 
 
 def _mistake(message: str) -> int:

@@ -230,6 +230,8 @@ def recipe(show_list: bool, **options: Any) -> int:
     from azr_population.experiments.plan import RecipeOptions
 
     typed = RecipeOptions(**options)
+    if typed.from_results and not typed.name:
+        raise UserError("--from-results draws one recipe; name it, or see recipe --list")
     if show_list or not typed.name:
         print_list(typed)
         return 0

@@ -1,4 +1,4 @@
-"""`export`, `push` share a run; `evolve`, `referee`, `doctor` stand alone."""
+"""`export`, `push` share a run; `evolve`, `new`, `referee`, `doctor` stand alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +50,23 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
     if out is None:
         raise UserError("name the child's folder: --out FOLDER")
     print_lines(write_child(operator, out=out, **options))
+
+
+@app.command()
+@click.argument(
+    "kind", type=click.Choice(["domain", "reward", "operator"]), metavar="KIND", help="its kind"
+)
+@click.argument("name", metavar="NAME", help="of the module, e.g. my_reward")
+def new(kind: str, name: str) -> None:
+    """Write a domain, a reward or an operator of your own, and a test that runs.
+
+    \b
+      azr-population new reward squared       squared.py and test_squared.py
+      azr-population new domain chess
+    """
+    from azr_population.cli.new_files import write_new
+
+    print(*write_new(kind, name), sep="\n")
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """From Hydra overrides to a checked `Config`; every mistake is a `UserError` of one line."""
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
@@ -14,14 +15,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.effects import flat
 from azr_population.config.schema import Config
-from azr_population.config.section import unknown_key
-from azr_population.errors import UserError
+from azr_population.config.section import GROUPS, groups, unknown_key
+from azr_population.errors import UserError, did_you_mean
 from azr_population.files import read_yaml
 from azr_population.registry import trust
 from azr_population.versions import refuse_older_format
-
-GROUPS = Path(__file__).parent
-"""A folder per group of the configuration, with a file per choice."""
 
 OPERATORS, OPTIONS = "evolution.operators.", "evolution.options."
 ENTRIES = (
@@ -71,21 +69,23 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
     choices: list[str] = []
     fields: list[dict[str, Any]] = []
     keys = set(Config.keys())
-    for text in overrides:
+    for number, text in enumerate(overrides):
         key, equals, typed = text.partition("=")
         key = key.lstrip("+")
+        if not (key and equals):
+            raise _no_override(text, overrides[number + 1 :])
         try:
-            if not equals or key.startswith("~"):
+            if key.startswith("~"):
                 raise HydraException
             text.encode()  # bytes that are not UTF-8 cannot be stored
             parsed = OverridesParser.create().parse_override(f"key={typed}")
         except (HydraException, ValueError) as error:
             raise UserError(
-                f"{text:.200} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
+                f"{text:.200} cannot be read as NAME=VALUE; quote a value that holds signs, as in "
                 "\"run.dir='runs/a=b'\""
             ) from error
         if key not in keys and not key.startswith(ENTRIES):
-            raise unknown_key(Config, key)
+            raise unknown_key(Config, key, value=typed)
         if parsed.is_sweep_override():
             raise UserError(
                 f"{text} has several values; a run has one, and a list has brackets", key=key
@@ -99,15 +99,46 @@ def _read(overrides: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
         value = parsed.value()
         if isinstance(value, (bool, int, float)) and Config.takes_text(key):
             value = typed.strip()  # a name stays as it is typed: 1e3 is not 1000.0
-        names = sorted(path.stem for path in GROUPS.glob("*/*.yaml") if path.parent.name == key)
-        if not (names and isinstance(value, str)):
+        names = groups().get(key, [])
+        if not names or isinstance(value, dict):
             fields.append(_nested(key, value))
         elif value in names:
             choices.append(f"{key}={value}")
         else:
-            raise UserError(f"{key}={value} is unknown; choose one of: {', '.join(names)}", key=key)
+            raise UserError(
+                f"{text} is unknown{_meant_choice(key, typed, names)}; choose one of: "
+                f"{', '.join(names)}",
+                key=key,
+            )
     trust(fields)
     return choices, fields
+
+
+def _no_override(text: str, following: Sequence[str]) -> UserError:
+    """The error for a word without `=`: a choice without its group, or a key without its value,
+    which is then among the words after it."""
+    if chosen := [f"{group}={text}" for group, names in groups().items() if text in names]:
+        return UserError(f"{text} is not NAME=VALUE; did you mean {' or '.join(chosen)}?")
+    key = text.strip("+:=")
+    if key not in set(Config.keys()):
+        return UserError(f"{text:.200} is not NAME=VALUE, such as run.steps=40")
+    value = next((word for word in following if word.strip(":=")), "VALUE")
+    return UserError(f"{key} has no value; write {key}={value} without spaces", key=key)
+
+
+def _meant_choice(group: str, typed: str, names: Sequence[str]) -> str:
+    """A hint for a choice that a group does not have."""
+    if group == "base" and "/" in typed:
+        return f" (did you mean base=hf base.path={typed}?)"
+    size = re.fullmatch(r"(\d+)t(\d+)s", typed.lower())
+    if group == "population" and size and typed.lower() not in names:
+        return f" (write population.teachers={size[1]} population.students={size[2]})"
+    if group == "engine" and typed == "vllm":
+        return " (did you mean engine=torch_cuda engine.rollout=vllm?)"
+    if "none" in names and typed.lower() in ("off", "no", "false", "null"):
+        return f" (did you mean {group}=none?)"
+    near = next((name for name in names if typed.lower() in name), typed.lower())
+    return did_you_mean(near, names)
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:

@@ -360,6 +360,8 @@ class EvalConfig(Section):
     """Steps between evals, which also follow the first and the last step; 0: none."""
     tasks_per_type: int = Field(default=20, ge=1, le=2000, json_schema_extra=TRAINING)
     """Members may not propose the programs of these tasks, so a run keeps its eval on resume."""
+    strata: list[str] = Field(default_factory=list, json_schema_extra=TRAINING)
+    """Only tasks of these groups, such as `deep` or `07_statements`; empty: all."""
     samples: int = Field(default=4, ge=1, le=1000)
     """Samples per task at temperature 1, for tasks without an exact probability of the answer."""
     seed: int = Field(default=1121, ge=0, json_schema_extra=TRAINING)

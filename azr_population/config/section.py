@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterator
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -20,6 +21,17 @@ from azr_population.printable import HIDDEN, redact
 
 LARGEST = 1e9
 """No number of a configuration is larger, but a seed."""
+
+GROUPS = Path(__file__).parent
+"""A folder per group of the configuration, with a file per choice."""
+
+
+def groups() -> dict[str, list[str]]:
+    """The groups of the configuration with their choices, from their files."""
+    choices: dict[str, list[str]] = {}
+    for file in sorted(GROUPS.glob("*/*.yaml")):
+        choices.setdefault(file.parent.name, []).append(file.stem)
+    return choices
 
 
 class Section(BaseModel):
@@ -122,13 +134,34 @@ def _items(value: Any) -> Iterator[Any]:
         yield value
 
 
-def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
-    """The error for a key that a configuration does not have, with a similar one."""
-    near = difflib.get_close_matches(key.removeprefix(prefix), kind.keys(), n=1, cutoff=0.5)
+_MEANT = {
+    "lr": "population.student_lr={value}",
+    "learning_rate": "population.student_lr={value}",
+    "output_dir": "run.dir={value}",
+    "out": "run.dir={value}",
+    "model": "base=hf base.path={value}",
+    "size": "population.teachers={value} population.students={value}",
+    "enabled": "evolution=none",
+}
+"""What people mean by the last part of a key that other programs have."""
+
+
+def meant(kind: type[Section], key: str, value: str = "") -> str:
+    """The override that was probably meant by a key that does not exist: of a key with the same
+    last part, what `_MEANT` says, or of a similar key; empty if there is none."""
+    keys, last = list(kind.keys()), key.rpartition(".")[2]
+    if last in _MEANT:
+        return _MEANT[last].format(value=value)
+    same = [name for name in keys if key == name or name.rpartition(".")[2] == last]
+    near = same or difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+    return f"{near[0]}={value}" if near else ""
+
+
+def unknown_key(kind: type[Section], key: str, prefix: str = "", value: str = "") -> UserError:
+    """The error for a key that a configuration does not have; `value` is what was typed for it."""
+    near = meant(kind, key.removeprefix(prefix), value).rstrip("=")
     has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
-    hint = (
-        f"did you mean {prefix}{near[0]}?" if near else has or "see azr-population train --config"
-    )
+    hint = f"did you mean {prefix}{near}?" if near else has or "see azr-population train --config"
     return UserError(f"{key} is unknown; {hint}", key=key)
 
 

@@ -99,7 +99,7 @@ class LiveView(View):
 
     def _redraw(self) -> None:
         parts: list[RenderableType] = [Text(), self._header()]
-        if self._playing and self.done < self.steps:
+        if self._playing:
             bar = ProgressBar(pulse=True, animation_time=time.monotonic())
             parts.append(_beside(Text(self.in_step), bar))
         if metrics := metrics_of_roles(self._step):

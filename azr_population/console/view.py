@@ -106,9 +106,12 @@ class View:
 
     @property
     def in_step(self) -> str:
-        """The phase of the current step, and its time so far: `step 3: solve, 2:05 so far`."""
+        """The phase of the current step and its duration: `step 3: solve, 2:05 so far`; after the
+        last step the report is being written."""
         phase = current_phase()
         name = f"{phase}, " if phase else ""
+        if self.done >= self.steps:
+            return f"all {self.steps} steps are done; writing the report"
         return f"step {self.done + 1}: {name}{duration(time.monotonic() - self._began)} so far"
 
     def _beat(self, beat: Callable[[], None], seconds: float) -> None:
@@ -206,9 +209,9 @@ class LinesView(View):
         super().on_start(run)
         if not self._prefix:
             self._beat(lambda: self.on_note(f"  {self.in_step}"), ELSEWHERE)
+        steps = f"steps {self.done + 1} to {self.steps}" if self.done < self.steps else "no steps"
         self.on_note(
-            f"{self.name}: {len(self.members)} members, steps {self.done + 1} to {self.steps}, "
-            f"recorded in {run.get('dir', '?')}"
+            f"{self.name}: {len(self.members)} members, {steps}, recorded in {run.get('dir', '?')}"
         )
 
     def on_match(self, match: Record) -> None:

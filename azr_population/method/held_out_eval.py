@@ -24,6 +24,7 @@ import numpy as np
 from azr_population.config.schema import Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.task import Task
+from azr_population.errors import UserError
 from azr_population.method.members import Member
 from azr_population.method.phases import StepContext, gold_probabilities, solve_and_grade
 from azr_population.runs.records import mean
@@ -196,11 +197,22 @@ def pass_at(k: int, n: int, right: int) -> float:
 
 
 def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
-    """The eval of a run's `eval` group, with the task types of the run."""
+    """The eval of a run's `eval` group, with the task types of the run. Raises UserError: an
+    `eval.strata` does not exist."""
     evals, types = config.eval, domain.resolve_types(config.task.types)
     strata = domain.strata(evals.tasks_per_type) * len(types)
-    held_out = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
-    return HeldOutEval(held_out, evals.samples, evals.seed, strata)
+    tasks = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
+    if wanted := set(evals.strata):
+        names = [{stratum, *stratum.split("/")} for stratum in strata]
+        if unknown := wanted.difference(*names):
+            raise UserError(
+                f"eval.strata={unknown.pop()} does not exist; choose from "
+                f"{', '.join(dict.fromkeys(strata)) or 'none'}",
+                key="eval.strata",
+            )
+        chosen = [number for number, of_task in enumerate(names) if wanted & of_task]
+        tasks, strata = [tasks[n] for n in chosen], [strata[n] for n in chosen]
+    return HeldOutEval(tasks, evals.samples, evals.seed, strata)
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

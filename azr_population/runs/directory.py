@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,20 @@ def next_folder(population: str, reserve: bool = False) -> Path:
             return path
 
 
+_DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")
+"""`runs/recipes/defaults/4t4s/seed_1` is the deepest place where our own commands put a run."""
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The folders of runs in `folder`, which is none itself, sorted by path; at most four deep."""
+    configs = (path for depth in _DEPTHS for path in folder.glob(f"{depth}/config.yaml"))
+    return sorted(path.parent for path in configs)
+
+
+def _holds_run(folder: Path) -> bool:
+    return (folder / "config.yaml").is_file()
+
+
 class RunDirectory:
     """One run's folder. Nothing is created until `create` is called."""
 
@@ -79,14 +93,17 @@ class RunDirectory:
     @property
     def exists(self) -> bool:
         """Whether there is a run in the folder."""
-        return (self.path / "config.yaml").is_file()
+        return _holds_run(self.path)
 
     @property
     def config_file(self) -> Path:
         """The file that makes the folder a run. Raises UserError: there is none."""
         path = self.path / "config.yaml"
         if not path.exists():
-            raise UserError(f"no run at {self.path}: there is no config.yaml in it")
+            below = (run for depth in _DEPTHS[:3] for run in sorted(self.path.glob(depth)))
+            near = next(filter(_holds_run, chain(self.path.parents, below)), None)
+            hint = f"; did you mean {near}?" if near else ", which train and demo write"
+            raise UserError(f"no run at {self.path}: there is no config.yaml in it{hint}")
         return path
 
     def member(self, name: str) -> Path:

@@ -143,11 +143,18 @@ def task(step, rate, nodes, type="code_o"):
     }  # fmt: skip
 
 
-def test_the_middle_sizes_of_both_ends_stand_side_by_side():
-    tasks = [task(1, 0.5, 9), task(2, 0.5, 30), task(2, 0.5, 10), task(10, 0.5, 99)]
-    tasks += [task(19, 0.5, 40), task(20, 1.0, 41), task(20, 0.5, 90), task(20, 0.5, 1, "code_i")]
+def test_an_early_solved_task_and_a_late_unsolved_one_of_middle_size_stand_side_by_side():
+    tasks = [task(1, 1.0, 9), task(2, 1.0, 30), task(2, 1.0, 10), task(2, 0.5, 5), task(10, 0, 99)]
+    tasks += [task(19, 0.0, 40), task(20, 0.0, 41), task(20, 0.0, 90), task(20, 0.5, 91)]
+    tasks += [task(20, 0.5, 1, "code_i")]
     ((early, late),) = examples(lambda: iter(tasks), 20, "ast_nodes").pairs
     assert (early["ast_nodes"], late["ast_nodes"]) == (10, 41)
+
+
+def test_tasks_that_nobody_attempted_stand_side_by_side_by_their_size():
+    tasks = [task(step, None, 10 * step) for step in range(1, 11)]
+    ((early, late),) = examples(lambda: iter(tasks), 10, "ast_nodes").pairs
+    assert (early["ast_nodes"], late["ast_nodes"]) == (10, 100)
 
 
 def test_the_hardest_solved_has_the_smallest_rate_and_then_the_largest_program():

@@ -61,6 +61,18 @@ def test_the_first_sentence_says_whether_students_got_better(tmp_path, ends, wor
     assert "few" not in said(run).students
 
 
+def test_page_and_terminal_lead_with_what_got_better(tmp_path):
+    run = written(tmp_path, evals=[(0, "student_0", 0, 30), (60, "student_0", 0, 31)])
+    grew = Estimate(2.0, 1.0, 3.0, (6, 6))
+    changes = measured_changes(run, run.last)
+    changes["lines"] = Change(6.0, 8.0, grew)
+    changes["solve_rate"] = Change(0.8, 0.7, Estimate(-0.1, -0.2, 0.0, (6, 6)))
+    end = summary(run, changes)
+    assert end.sentences[0].startswith("Programs grew: 6.0 to 8.0 lines")
+    assert end.sentences[1].startswith("No change of students")
+    assert end.lines[: len(end.sentences)] == end.sentences
+
+
 def test_without_two_evals_it_is_not_known_and_few_steps_are_said_to_be_few(tmp_path):
     lines = [
         {"step": step, "reason/ok": 5.0, "student_0/mu": 25.0, "student_0/sigma": 5.0}
@@ -122,8 +134,8 @@ def test_children_that_no_eval_saw_are_not_judged(tmp_path):
 
 def test_three_commands_go_on_with_the_run(tmp_path):
     run = written(tmp_path)
-    show, resume, compare = said(run).next
-    assert show.startswith(f"azr-population show {run.path}")
+    play, resume, compare = said(run).next
+    assert play == f"azr-population play {run.path}"
     assert resume.endswith("run.steps=120") and compare.endswith("OTHER_RUN")
 
 

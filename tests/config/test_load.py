@@ -60,7 +60,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("run={stepz: 3}", "run.stepz"),
         ("base=hf", "base.path"),
         ("population.students=0", "population.teachers"),
-        ("run.steps", None),
+        ("run.steps", "run.steps"),
         (f"run.seed={'9' * 5_000}", "run.seed"),
         (f"{'k' * 300}=1", "k" * 300),
         ("run.dir=\udcff", "run.dir"),

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from refusals import refuses
 
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.held_out_eval import HeldOutEval, pass_at, reliability
+from azr_population.method.held_out_eval import HeldOutEval, held_out_eval, pass_at, reliability
 
 
 @pytest.fixture
@@ -113,6 +115,21 @@ def test_strata_have_means_of_their_own(play, held_out, config):
     metrics = result.metrics()
     assert metrics["eval/greedy/core"] == pytest.approx(1 / 12)
     assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics
+
+
+def test_an_eval_may_have_some_strata_only(config):
+    config.eval.tasks_per_type, config.task.types = 24, ["code_o"]
+    complete = held_out_eval(Code(), config)
+    config.eval.strata = ["07_statements", "deep/09_statements"]
+    part = held_out_eval(Code(), config)
+    assert part.strata == ("deep/07_statements",) * 2 + ("deep/09_statements",) * 2
+    assert [task.program.count(" = ") for task in part.tasks] == [7, 7, 9, 9]
+    assert set(part.tasks) <= set(complete.tasks)
+    config.eval.strata = ["deep"]
+    assert len(held_out_eval(Code(), config).tasks) == 12
+    config.eval.strata = ["deap"]
+    with refuses("eval.strata"):
+        held_out_eval(Code(), config)
 
 
 def test_programs_of_the_exam_are_no_tasks(play, populations):

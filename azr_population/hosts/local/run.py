@@ -126,6 +126,17 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             "give more, or start a new run",
             key="run.steps",
         )
+    recorded = max((row["step"] for row in directory.read("metrics")), default=0)
+    if not done and recorded >= config.run.checkpoint_every:
+        raise UserError(
+            f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start a "
+            "new run in another run.dir"
+        )
+    if recorded == done == config.run.steps > 0 and (directory.path / "report.html").is_file():
+        view = view or console_view(config.run.console)
+        more = f"azr-population resume {path} run.steps={2 * done}"
+        view.on_note(f"{path} has finished its {done} steps; to play more: {more}")
+        return Run(directory.path)
     plan = resolve(config).recorded_in(str(path))
     with directory.locked():
         return _run(plan, directory, view)

@@ -1,0 +1,159 @@
+"""A run's late tasks as a game: a person answers, then sees the members' attempts step by step."""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.text import Text
+
+from azr_population.config.load import config_from_file
+from azr_population.console.show import STYLES, body, not_there
+from azr_population.console.view import plain_output
+from azr_population.domains.prompt_segments import asked, marks_of
+from azr_population.domains.task import Task, task_from_dict
+from azr_population.errors import UserError
+from azr_population.printable import printable
+from azr_population.referee import Program, Referee, RefereeSettings
+from azr_population.runs.run_data import RunData
+
+_ASSIGNMENT = re.compile(r"    (\w+) = .+")
+_TRACE = re.compile(r"(\w+) ?= ?(.+)")
+
+
+class Exercise(NamedTuple):
+    """A task with its stored attempts."""
+
+    task: Task
+    step: int
+    teacher: str
+    student: str
+    solved: list[bool]
+    """Whether each attempt of the step was right, stored or not."""
+    attempts: list[Mapping[str, Any]]
+    """Records of `completions.jsonl`: at least one."""
+
+
+def play(path: Path, step: int | None, count: int) -> None:
+    """Asks for the answers to up to `count` tasks of a run on standard input; its end ends the
+    game. Tasks that some attempts solved and others did not come first, the latest of them first.
+
+    Raises UserError: the run stored no attempt, or none of that step.
+    """
+    run = RunData(path)
+    run.directory.refuse_results_only()
+    exercises = _exercises(run)
+    if not exercises:
+        raise UserError(
+            f"{path} has no stored attempts; to store those of more steps: azr-population resume "
+            f"{path} run.log_completions=16 run.steps=N"
+        )
+    steps = {exercise.step for exercise in exercises}
+    if step not in {None, *steps}:
+        raise not_there(f"--step {step}", str(path), steps, str(step))
+    chosen = [exercise for exercise in exercises if step in (None, exercise.step)][:count]
+    settings = config_from_file(run.directory.config_file).referee.model_dump()
+    console = plain_output()
+    yours, theirs = list[bool](), list[bool]()
+    with Referee(RefereeSettings(**{**settings, "workers": 1})) as referee:
+        for number, exercise in enumerate(chosen, 1):
+            console.print(Text(f"task {number} of {len(chosen)}", "bold"))
+            _ask(console, run, exercise)
+            try:
+                answer = input("your answer: ").strip()
+            except EOFError:
+                console.print()
+                break
+            if not sys.stdin.isatty():
+                console.print(printable(answer))
+            ((verdict,),) = run.domain.grade([(exercise.task, [answer])], referee)
+            yours.append(verdict.solved)
+            theirs += exercise.solved
+            console.print(_marked("you", answer, verdict.solved))
+            _show_attempts(console, exercise, _values(exercise.task, referee))
+            console.print(f"right: {printable(run.domain.answer(exercise.task))}\n")
+    if yours:
+        console.print(
+            f"you solved {sum(yours)} of {len(yours)}; the students {sum(theirs)} of {len(theirs)} "
+            "attempts at the same tasks"
+        )
+
+
+def _exercises(run: RunData) -> list[Exercise]:
+    """The tasks with stored attempts in the order of the game."""
+    stored: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    for row in run.read("completions"):
+        if row.get("phase") == "solve":
+            key = row["step"], str(row.get("opponent"))
+            stored.setdefault(key, []).append(row)
+    exercises = []
+    for record in run.read("tasks"):
+        rows = stored.get((record["step"], str(record.get("teacher"))), [])
+        try:
+            task = task_from_dict(record)
+        except ValidationError:
+            continue
+        parts = [task.program, *task.inputs[:1]]
+        attempts = [row for row in rows if all(part in row.get("prompt", "") for part in parts)]
+        if attempts:
+            solved = [right is True for right in record.get("solved") or ()]
+            names = str(record.get("teacher")), str(record.get("student"))
+            exercises.append(Exercise(task, record["step"], *names, solved, attempts))
+    return sorted(exercises, key=lambda e: (0 < sum(e.solved) < len(e.solved), e.step))[::-1]
+
+
+def _ask(console: Console, run: RunData, exercise: Exercise) -> None:
+    """Prints the task as the student saw it."""
+    task, prompt = exercise.task, printable(exercise.attempts[0]["prompt"])
+    asks = run.domain.types.get(task.type, task.type)
+    console.print(
+        f"step {exercise.step}: {exercise.teacher} asks {exercise.student} to {asks}", style="dim"
+    )
+    console.print(*body(asked(prompt), marks_of(prompt, run.domain.marks)), sep="\n")
+
+
+def _values(task: Task, referee: Referee) -> dict[str, str]:
+    """The value of each variable of a program for the task's first input, as far as statements
+    follow each other: of programs that stop there and return it."""
+    lines = task.program.split("\n")
+    assigned = {
+        n: found[1] for n, line in enumerate(lines) if (found := _ASSIGNMENT.fullmatch(line))
+    }
+    programs = ["\n".join([*lines[: n + 1], f"    return {name}"]) for n, name in assigned.items()]
+    runs = referee.check([Program(text, task.inputs[:1], task.imports) for text in programs])
+    return {
+        name: run.outputs[0] for name, run in zip(assigned.values(), runs, strict=True) if run.valid
+    }
+
+
+def _show_attempts(console: Console, exercise: Exercise, values: Mapping[str, str]) -> None:
+    """The stored attempts, each line of a trace with whether it is right, and how many of the
+    step's were."""
+    for row in exercise.attempts:
+        right = row.get("verdict") == "solved"
+        *steps, last = printable(row.get("completion") or "(nothing)").strip().split("\n")
+        name = printable(row.get("member") or "?")
+        console.print(
+            f"{name} ({len(exercise.attempts)} of {len(exercise.solved)} attempts stored)"
+        )
+        for line in steps:
+            trace = _TRACE.fullmatch(line)
+            value = values.get(trace[1]) if trace else None
+            is_right = None if value is None or not trace else trace[2] == value
+            wrong = f"   (is {value})" if is_right is False else ""
+            console.print(_marked("", line + wrong, is_right))
+        console.print(_marked("", last, right))
+    student = printable(exercise.student)
+    console.print(
+        f"{student} solved it in {sum(exercise.solved)} of {len(exercise.solved)} attempts"
+    )
+
+
+def _marked(name: str, text: str, right: bool | None) -> Text:
+    """A line with a check mark or a cross, if it is known whether it is right."""
+    mark = {True: "✓", False: "✗", None: " "}[right]
+    style = {True: STYLES["solved"], False: STYLES["refused"], None: ""}[right]
+    return Text(f"{name:<6}") + Text(f"{mark} ", style) + Text(printable(text))

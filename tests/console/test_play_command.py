@@ -1,0 +1,62 @@
+"""`azr-population play`: a person answers, then the members' attempts step by step."""
+
+import io
+import json
+
+import pytest
+from completion_lines import line
+from refusals import refused
+
+from azr_population.cli import main
+
+PROGRAM = "def f(x):\n    a = x[::-1]\n    b = [9 - d for d in a]\n    return b"
+PROMPT = f"<SO>{PROGRAM}<in>[1, 2, 3]<out>"
+TASK = {
+    **{"step": 3, "type": "code_o", "teacher": "teacher_0", "student": "student_0"},
+    **{"program": PROGRAM, "inputs": ["[1, 2, 3]"], "outputs": ["[6, 7, 8]"]},
+    "solved": [True, False],
+}
+
+
+@pytest.fixture
+def played(write, monkeypatch, capsys):
+    """What the game prints to somebody who types these lines."""
+    right = line(
+        3, "solved", "solved", prompt=PROMPT, completion="a=[3, 2, 1]\nb=[6, 7, 8]\n[6, 7, 8]"
+    )
+    wrong = line(
+        3, "failed", "wrong", prompt=PROMPT, completion="a=[3, 2, 1]\nb=[6, 7, 9]\n[6, 7, 9]"
+    )
+
+    def play(text, *options):
+        run = write(right, wrong)
+        (run / "tasks.jsonl").write_text(json.dumps(TASK) + "\n")
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(["play", str(run), *options]) == 0
+        return capsys.readouterr().out
+
+    return play
+
+
+def test_a_right_answer_is_right_however_it_is_spaced(played):
+    text = played("[6,7,8]\n")
+    assert "you   ✓ [6,7,8]" in text
+    assert "you solved 1 of 1; the students 1 of 2" in text
+
+
+def test_the_first_wrong_step_of_an_attempt_is_marked(played):
+    lines = [text.strip() for text in played("[0]\n", "--step", "3").splitlines()]
+    assert "you   ✗ [0]" in lines
+    assert lines.count("✓ a=[3, 2, 1]") == 2
+    assert "✓ b=[6, 7, 8]" in lines and "✗ b=[6, 7, 9]   (is [6, 7, 8])" in lines
+    # The answer is not shown before the person has answered.
+    assert not any("[6, 7, 8]" in text for text in lines[: lines.index("you   ✗ [0]")])
+
+
+def test_the_end_of_the_input_ends_the_game(played):
+    text = played("")
+    assert "your answer: " in text and "you solved" not in text
+
+
+def test_a_run_without_stored_attempts(write, capsys):
+    assert "run.log_completions=16" in refused(capsys, "play", write(line(1)))
