@@ -1,11 +1,13 @@
 """Wrong commands as people type them: each is refused in one line that says the way out."""
 
 import shlex
+from pathlib import Path
 
 import pytest
 from refusals import refused
 
-RUN = "examples/runs/4t4s"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUN = EXAMPLES / "runs" / "4t4s"
 # A command and the words of its refusal that name the way out.
 WRONG = {
     # Options of other programs.
@@ -54,10 +56,10 @@ WRONG = {
     "report": "RUN",
     "report x.html": "--out x.html",
     f"report {RUN} x.html": "--out x.html",
-    f"report {RUN}/metrics.jsonl": RUN,
-    f"report {RUN}/members": RUN,
+    f"report {RUN}/metrics.jsonl": str(RUN),
+    f"report {RUN}/members": f"did you mean {RUN}?",
     "report nowhere": "which train and demo write",
-    "show examples": "did you mean examples/runs/1t1s?",
+    f"show {EXAMPLES}": f"did you mean {EXAMPLES}/runs/1t1s?",
     f"show {RUN} teacher_0": "--member teacher_0",
     f"show {RUN} --member student0": "student_0",
     f"show {RUN} --type output": "code_o",
