@@ -142,15 +142,6 @@ def _facts(row: Mapping[str, Any]) -> str:
     return f"{when}{member}{born} {what}; {figures_of(row)}"
 
 
-def figures_of(row: Mapping[str, Any]) -> str:
-    """`reward +0.50, 12 tokens, log-probability -0.10 a token`, as far as recorded."""
-    return ", ".join(
-        words.format(show(row[key], form))
-        for key, words, form in _FIGURES
-        if row.get(key) is not None
-    )
-
-
 def body(text: str, marks: Sequence[str]) -> list[Text]:
     """The lines of a prompt or a completion that has passed `printable`, indented."""
     return [line for segment in split_segments(text, marks) for line in _lines(segment)]
