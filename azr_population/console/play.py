@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from azr_population.config.load import config_from_file
-from azr_population.console.show import STYLES, body, not_there
 from azr_population.console.output import plain_output
+from azr_population.console.show import STYLES, body, not_there
 from azr_population.domains.prompt_segments import asked, marks_of
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.errors import UserError
