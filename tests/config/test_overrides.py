@@ -11,7 +11,7 @@ from azr_population.config.load import config_from_file, load_config, to_yaml
     ("override", "thing"),
     [
         ("+foo=1", "foo"),
-        ("++run.stepz=3", "did you mean run.steps?"),
+        ("++run.stepz=3", "did you mean run.steps=3?"),
         ("++run={stepz: 3}", "did you mean run.steps?"),
         ("+population.foo=1", "population.foo"),
         ("hydra.run.dir=x", "hydra.run.dir"),
