@@ -106,6 +106,8 @@ def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
     out = out or path / f"{name}.json"
     table = pd.DataFrame(content["members"]).drop(columns=["scores", "temperature_1"])
     with writing(f"--out {out}"):
+        if out == path / f"{name}.json":
+            path.mkdir(parents=True, exist_ok=True)
         write_atomically(out, json.dumps(content) + "\n")
         text = table.astype({"step": "Int64"}).to_csv(index=False, lineterminator="\n")
         write_atomically(out.with_suffix(".csv"), text)
