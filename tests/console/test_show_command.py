@@ -82,7 +82,7 @@ def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     message = refused(capsys, "show", run)
     assert "completions.jsonl" in message
     assert f"azr-population resume {run} run.log_completions=16" in message
-    assert "config.yaml" in refused(capsys, "show", tmp_path / "nowhere")
+    assert "config.yaml" in refused(capsys, "show", tmp_path.with_name("nowhere"))
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\b\u202edeath\x00\ud800 ok"
