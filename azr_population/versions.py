@@ -40,6 +40,25 @@ def installed(package: str) -> str | None:
     return None
 
 
+AZR_WANDB = "wandb==0.20.1"
+"""What AZR's code works with; later releases no longer have the setting that it gives."""
+
+
+def wandb_fault() -> str | None:
+    """Why AZR, which calls `wandb.Settings(start_method=...)`, cannot log to the wandb that is
+    installed; None: it can."""
+    import wandb
+
+    try:
+        wandb.Settings(start_method="thread")
+    except ValueError:
+        return (
+            f"AZR gives wandb a setting (start_method) that {wandb.__version__} no longer has; "
+            f"pip install {AZR_WANDB}"
+        )
+    return None
+
+
 def commit() -> str | None:
     """The commit of the checkout that this package is imported from, with `+changes` if tracked
     files differ from it; None for an installed package."""

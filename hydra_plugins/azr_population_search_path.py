@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,22 @@ def _in_one_line(load: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
         try:
             return load(*arguments, **named)
         except HydraException as error:
-            stop(str(error))
+            stop(_of_our_keys(str(error)) or str(error))
 
     return load_configuration
+
+
+def _of_our_keys(message: str) -> str | None:
+    """Our hint where Hydra's `message` is about a key below `population.` that is no setting: with
+    the plus that Hydra advises it would be refused as well."""
+    from azr_population.config.inside_azr import PopulationSettings
+    from azr_population.config.section import unknown_key
+
+    refused = re.search(r"Could not override '(population\.[\w.]+)'", message)
+    if refused is None:
+        return None
+    keys, parent = set(PopulationSettings.keys("population.")), refused[1].rpartition(".")[0]
+    names_of_ones_own = parent in keys and not any(key.startswith(f"{parent}.") for key in keys)
+    if refused[1] in keys or names_of_ones_own:  # such as evolution.operators
+        return None
+    return str(unknown_key(PopulationSettings, refused[1], "population."))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from azr_population.errors import UserError
@@ -19,6 +20,7 @@ from .referee_executor import EXECUTOR
 _TRAINER = "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer"
 _REWARDS = "absolute_zero_reasoner.rewards.reward_managers"
 _MANAGER = f"{_REWARDS}:CodeIORewardManager"
+DATASET = "absolute_zero_reasoner.utils.dataset.rl_dataset"
 
 
 @around(
@@ -103,7 +105,28 @@ def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
             (make_prompt(problem_type=t, **shows) for t in ("code_i", "code_o", "code_e")), key=len
         )
     chat = [{"role": "user", "content": template.format(prompt)}]
-    return len(manager.tokenizer.apply_chat_template(chat, add_generation_prompt=True))
+    # transformers 5 returns a dictionary by default, whose length is not the prompt's.
+    return len(
+        manager.tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
+    )
+
+
+@around(
+    "azr-prompt-filter",
+    f"{DATASET}:RLHFDataset._read_files_and_tokenize",
+    "87e72d7390856bb3",
+    "the filter of long prompts counts token ids",
+)
+def PROMPT_FILTER(original: Any, self: Any) -> None:
+    """AZR counts `len(tokenizer.apply_chat_template(...))`: under transformers 5 the keys of a
+    dictionary, so every prompt passes and the first one that is too long ends the run."""
+    tokenizer = self.tokenizer
+    token_ids = functools.partial(tokenizer.apply_chat_template, return_dict=False)
+    self.tokenizer = SimpleNamespace(apply_chat_template=token_ids)
+    try:
+        original(self)
+    finally:
+        self.tokenizer = tokenizer
 
 
 @around(

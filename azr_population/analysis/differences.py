@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.config.effects import INCIDENTAL, OPTIONAL, touches_only
 from azr_population.runs.azr_log import SETTINGS
-from azr_population.runs.records import finite_or_none
 from azr_population.runs.run_data import WEIGHTS, RunData
 from azr_population.runs.run_warnings import warnings_of
 
@@ -45,13 +44,13 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
         if inside:
             keys = ", ".join(row.key for row in inside[:4])
             warnings.append(f"The seeds of {arm.name} are not alike: {keys}.")
-        seeds = [str(run.settings["seed"]) for run in arm.runs if "seed" in run.settings]
+        seeds = [str(run.seed) for run in arm.runs if run.seed is not None]
         if len(seeds) > len(set(seeds)):
             warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
         warnings += [
-            f"{arm.name}, {run.path.name}: {run.last} of {planned:g} steps are recorded."
+            f"{arm.name}, {run.path.name}: {run.last} of {run.steps} steps are recorded."
             for run in arm.runs
-            if (planned := finite_or_none(run.settings.get("run.steps"))) and run.last < planned
+            if run.steps and run.last < run.steps
         ]
         warnings += _gone_wrong(arm)
     lasts = {run.last for arm in arms for run in arm.runs}

@@ -23,7 +23,6 @@ from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
-from azr_population.runs.records import finite_or_none
 from azr_population.runs.run_data import RunData
 from azr_population.runs.run_warnings import RunWarning, warnings_of
 from azr_population.runs.tidy import BUDGET
@@ -73,7 +72,7 @@ def _page(run: RunData) -> str:
     table, steps, matches = run.table, run.lines, list(run.read("matches"))
     born = run.births
     name = str(run.value("population", "name") or run.path.resolve().name)
-    planned = int(finite_or_none(run.value("run", "steps")) or 0) or None
+    planned = run.steps
     steps_of = [row["step"] for row in steps[-1:] or matches]
     last = max([*steps_of, *(birth.step for birth in born if not steps)], default=0)
     domain = run.domain
@@ -163,12 +162,11 @@ def _facts(run: RunData, table: pd.DataFrame, name: str) -> list[tuple[str, str]
     where = str(run.value("base", "path") or "").rstrip("/").rpartition("/")[2]
     model = str(run.value("actor_rollout_ref", "model", "path") or "?")
     base = str(run.value("base", "name") or "") or model.rstrip("/").rpartition("/")[2]
-    seed = run.value("seed")
     took = float(table.loc[table["metric"] == "time/step", "value"].sum())
     written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     return [
         ("base", f"{base} ({where})" if where and where != base else base),
-        ("seed", "?" if seed is None else str(seed)),
+        ("seed", "?" if run.seed is None else str(run.seed)),
         ("population", name),
         ("time", duration(took)),
         ("written", written),
@@ -204,11 +202,10 @@ def run_lines(paths: list[Path]) -> Iterator[str]:
     width = max(len(str(path)) for path in paths)
     for path in paths:
         run = RunData(path)
-        steps = finite_or_none(run.value("run", "steps"))
         parts = [
             str(run.value("population", "name") or "?"),
-            f"seed {run.value('seed')}",
-            f"{run.last} of {'?' if steps is None else int(steps)} steps",
+            f"seed {run.seed}",
+            f"{run.last} of {run.steps or '?'} steps",
             *(["report.html"] if (path / "report.html").is_file() else []),
         ]
         yield f"{path!s:<{width}}  {', '.join(parts)}"

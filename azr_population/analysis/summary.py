@@ -196,9 +196,13 @@ def _evolution(run: RunData) -> str:
 
 def _next(run: RunData) -> list[str]:
     place = shlex.quote(str(run.path))
-    steps = int(finite_or_none(run.value("run", "steps")) or run.last)
+    steps = run.steps or run.last
     longer = 2 * steps if run.last >= steps else steps
-    resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
+    if run.inside_azr:
+        total = f" trainer.total_training_steps={longer}" * (longer != steps)
+        resume = f"the same command with trainer.resume_mode=auto{total}"
+    else:
+        resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
     play = f"azr-population play {place}"
     if run.last < steps:
         return [resume, play]

@@ -61,6 +61,22 @@ class RunData:
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
+    @property
+    def inside_azr(self) -> bool:
+        """Whether AZR played the run: its configuration is AZR's."""
+        return self.value("actor_rollout_ref") is not None
+
+    @property
+    def steps(self) -> int | None:
+        """Steps that the run is to play, if its configuration says so."""
+        keys = ("trainer", "total_training_steps") if self.inside_azr else ("run", "steps")
+        return int(finite_or_none(self.value(*keys)) or 0) or None
+
+    @property
+    def seed(self) -> Any:
+        """The seed of the run's random streams; None where its configuration has none."""
+        return self.value("population", "seed") if self.inside_azr else self.value("seed")
+
     def read(self, record: str) -> Iterator[dict[str, Any]]:
         """The lines of a record (`tasks`, `matches`, ...) of a run directory, one by one."""
         return self.directory.read(record)
@@ -194,7 +210,7 @@ class RunData:
         """The tidy table of `complete_lines`; see `tidy`."""
         from azr_population.runs.tidy import tidy
 
-        return tidy(self.complete_lines, str(self.path), self.path.name, self.value("seed"))
+        return tidy(self.complete_lines, str(self.path), self.path.name, self.seed)
 
     @cached_property
     def of_run(self) -> pd.DataFrame:

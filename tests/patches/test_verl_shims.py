@@ -18,10 +18,13 @@ from azr_population.patches.verl_shims import SHIMS, WORKERS
 @pytest.fixture
 def installed(monkeypatch):
     needs.verl()
-    gone = {name for name in SHIMS if importlib.util.find_spec(name) is None}
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    for name in gone:
+    # Tests of AZR in the same process have installed them.
+    ours = (verl_shims._Finder, verl_shims._Patcher)
+    others = [finder for finder in sys.meta_path if not isinstance(finder, ours)]
+    monkeypatch.setattr(sys, "meta_path", others)
+    for name in SHIMS:
         monkeypatch.delitem(sys.modules, name, raising=False)
+    gone = {name for name in SHIMS if importlib.util.find_spec(name) is None}
     verl_shims.install()
     verl_shims.install()
     assert sum(isinstance(f, verl_shims._Finder) for f in sys.meta_path) == 1

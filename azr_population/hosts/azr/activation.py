@@ -60,6 +60,7 @@ def activate(config: DictConfig) -> None:
     from azr_population.hosts.azr.checks import check_host
     from azr_population.hosts.azr.dry_run import page
     from azr_population.hosts.azr.fitting import prepare
+    from azr_population.hosts.azr.settings import as_typed
 
     main = sys.modules["__main__"]
     check_host(main)
@@ -72,8 +73,10 @@ def activate(config: DictConfig) -> None:
         lines, ready = page(config, start)
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 2)
-    for reason in (*start.faults, *start.lacking_here):
-        raise UserError(reason)
+    if reasons := [*start.faults, *start.lacking_here]:
+        for reason in reasons[1:]:
+            print(f"azr-population: refused too: {as_typed(reason)}", file=sys.stderr, flush=True)
+        raise UserError(reasons[0])
     for note in start.notes:
         print(f"azr-population: {note}", flush=True)
 
@@ -87,6 +90,7 @@ def user_message(error: BaseException) -> str | None:
     from ray.exceptions import RayActorError, RayTaskError
 
     from azr_population.engines.workers.placement import cause_of_death
+    from azr_population.hosts.azr.launch import RESUMES
 
     if isinstance(error, RayTaskError):
         error = error.cause
@@ -94,10 +98,7 @@ def user_message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, RayActorError):
         # The driver itself waits for one actor only.
-        return (
-            f"AZR's TaskRunner (trainer and executor) died: {cause_of_death(error)}; the same "
-            "command with trainer.resume_mode=auto continues from the last checkpoint"
-        )
+        return f"AZR's TaskRunner (trainer and executor) died: {cause_of_death(error)}; {RESUMES}"
     return None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines.assembly import check_settings
 from azr_population.engines.base_folder import (
     base_folder,
@@ -24,10 +25,12 @@ from azr_population.engines.base_folder import (
     meta_model,
     read_config,
 )
-from azr_population.errors import UserError
+from azr_population.errors import NotInstalled, UserError
 from azr_population.hosts.azr import overrides
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.settings import run_device
+from azr_population.registry import imported
+from azr_population.versions import AZR_WANDB, wandb_fault
 from azr_population.weights.bank import target_layers
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -47,10 +50,8 @@ def check_host(main: ModuleType) -> None:
             )
 
 
-def check_config(config: Any, plan: AzrPlan) -> None:
-    """Refuses what AZR can do and a population cannot, and budgets that do not come out even, with
-    a `UserError`."""
-    overrides.refuse(config)
+def check_types(config: Any, plan: AzrPlan) -> None:
+    """Refuses, with a `UserError`, types of problems that a population cannot play."""
     types = list(plan.domain.types)
     for problem_type in config.azr.problem_types:
         if problem_type not in types:
@@ -58,9 +59,13 @@ def check_config(config: Any, plan: AzrPlan) -> None:
                 f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
-    _check_matches(plan)
-    _check_seeds(config, plan.rows)
-    check_parallel(config, plan)
+
+
+def check_worker(plan: AzrPlan) -> None:
+    """Refuses, with a `UserError`, a `population.worker` that cannot be imported. Ours needs veRL,
+    which AZR brings."""
+    if plan.settings.worker != PopulationSettings().worker:
+        imported("population.worker", plan.settings.worker)
 
 
 def check_base(config: Any, plan: AzrPlan) -> None:
@@ -84,7 +89,7 @@ def check_base(config: Any, plan: AzrPlan) -> None:
         )
 
 
-def _check_matches(plan: AzrPlan) -> None:
+def check_matches(plan: AzrPlan) -> None:
     """Every match needs a proposal of each problem type, or some members would learn from none."""
     settings, rows = plan.settings, plan.member_rows
     if settings.single:
@@ -100,7 +105,7 @@ def _check_matches(plan: AzrPlan) -> None:
         )
 
 
-def _check_seeds(config: Any, rows: int) -> None:
+def check_seeds(config: Any, rows: int) -> None:
     """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
     needed = rows * config.azr.data_selection_strategy.update_iteration
     types_by_key = {
@@ -139,6 +144,25 @@ def check_parallel(config: Any, plan: AzrPlan) -> None:
     check_settings(plan.engine)
 
 
+def faults(config: Any, plan: AzrPlan) -> Iterator[UserError]:
+    """Everything that AZR can do and a population cannot, budgets that do not come out even, and
+    what the base, the GPUs and the loggers do not allow; of each check the first fault."""
+    yield from overrides.refusals(config)
+    for check in (
+        lambda: check_types(config, plan),
+        lambda: check_matches(plan),
+        lambda: check_seeds(config, plan.rows),
+        lambda: check_parallel(config, plan),
+        lambda: check_base(config, plan),
+        lambda: check_wandb(config),
+        lambda: check_worker(plan),
+    ):
+        try:
+            check()
+        except UserError as error:
+            yield error
+
+
 MAKES_DATA = (
     "azr-population azr --module "
     "absolute_zero_reasoner.data_construction.process_code_reasoning_data"
@@ -163,6 +187,37 @@ def missing_vllm(config: Any) -> Iterator[str]:
             "install it, or set actor_rollout_ref.rollout.name=hf (population.rollout says what "
             "samples)"
         )
+
+
+STARTED = ("console", "wandb", "tracking")
+"""The loggers that AZR starts, the last an old name of wandb; it accepts others of veRL's."""
+
+
+def check_wandb(config: Any) -> None:
+    """Refuses, with a `UserError`, a wandb of another interface than AZR's, where it is to log.
+    Raises NotInstalled: there is none."""
+    if not {"wandb", "tracking"} & set(_loggers(config)):
+        return
+    way = "or leave wandb out of trainer.logger"
+    if not _there("wandb"):
+        raise NotInstalled(
+            f"trainer.logger: wandb is not installed; pip install {AZR_WANDB}, {way}"
+        )
+    if fault := wandb_fault():
+        raise UserError(f"trainer.logger: {fault}, {way}", key="trainer.logger")
+
+
+def unstarted_loggers(config: Any) -> Iterator[str]:
+    """Loggers of the command to which AZR writes nothing, a line each."""
+    for name in _loggers(config):
+        if name not in STARTED:
+            lacks = "" if _there(name) else " (nor is it installed)"
+            yield f"trainer.logger: AZR starts console and wandb, and no {name}{lacks}"
+
+
+def _loggers(config: Any) -> list[str]:
+    names = OmegaConf.select(config, "trainer.logger") or []
+    return [names] if isinstance(names, str) else list(map(str, names))
 
 
 def _missing_base(path: str) -> Iterator[str]:

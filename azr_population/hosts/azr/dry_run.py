@@ -16,6 +16,7 @@ from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import MEASURED_SHARES, StepCounts
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
+from azr_population.hosts.azr.settings import as_typed
 from azr_population.method.config_check import replacement_line, reward_line
 from azr_population.method.population import Population
 
@@ -46,7 +47,7 @@ def page(config: Any, start: Start) -> tuple[list[str], bool]:
         if faults
         else "nothing was started; leave out population.dry_run to play"
     )
-    return lines, not faults
+    return [as_typed(line) for line in lines], not faults
 
 
 def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
@@ -101,8 +102,10 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
     names = list(dict.fromkeys(name for parts in phases.values() for name in parts))
     yield _cells("GB", phases)
     for name in names:
-        yield _cells(name, [_gigabytes(parts.get(name)) for parts in phases.values()])
-    sums = [sum(parts.values()) for parts in phases.values()]
+        # A share of vLLM's that does not hold its base leaves no cache.
+        amounts = (parts.get(name) for parts in phases.values())
+        yield _cells(name, [_gigabytes(None if x is None else max(0.0, x)) for x in amounts])
+    sums = [sum(max(0.0, x) for x in parts.values()) for parts in phases.values()]
     yield _cells("in all", map(_gigabytes, sums))
     yield _cells("left", [_gigabytes(total - used) for used in sums])
     tokens = memory.cache_tokens(layout, total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -24,7 +24,6 @@ from azr_population.engines.step_counts import DEVICES, Device, device_of
 from azr_population.errors import NotInstalled, UserError
 from azr_population.hosts.azr import checks, overrides
 from azr_population.hosts.azr.azr_plan import DECIDED, AzrPlan
-from azr_population.registry import imported
 
 _DRIVER = 0.993
 """Share of nvidia-smi's memory that torch sees."""
@@ -85,7 +84,7 @@ def vary(layout: GpuLayout, fields: Sequence[str]) -> Iterator[GpuLayout]:
         "sequences": [SEQUENCES],
         "response": [layout.response // 2],
         "rank": [layout.rank // 2],
-        "nf4": [layout.parallel == 1],
+        "nf4": [True],
     }
     choices = [sorted({getattr(layout, name), *filter(None, others[name])}) for name in fields]
     for values in product(*choices):
@@ -163,20 +162,9 @@ class Start:
 def prepare(command: Any, plan: AzrPlan) -> Start:
     """Makes all checks that need no model. Raises UserError: `population.gpu` names no GPU."""
     faults, here = list[str](), list[str]()
-
-    def collect(check: Callable[[], Any]) -> None:
-        try:
-            check()
-        except NotInstalled as error:
-            here.append(str(error))
-        except UserError as error:
-            faults.append(str(error))
-
-    collect(lambda: checks.check_config(command, plan))
-    if plan.settings.worker != PopulationSettings().worker:  # which needs veRL, and AZR brings it
-        collect(lambda: imported("population.worker", plan.settings.worker))
+    for fault in checks.faults(command, plan):
+        (here if isinstance(fault, NotInstalled) else faults).append(str(fault))
     faults += checks.missing(command)
-    collect(lambda: checks.check_base(command, plan))
     # What samples and AZR itself may want the same vLLM: one line.
     here = [*checks.missing_gpus(command), *(here or checks.missing_vllm(command))]
     machine = machine_of(command, plan.settings)
@@ -192,6 +180,7 @@ def prepare(command: Any, plan: AzrPlan) -> Start:
         f"set and not used: {', '.join(keys)} ({reason})"
         for reason, keys in overrides.unused(overrides.given(command)).items()
     ]
+    notes += checks.unstarted_loggers(command)
     if too_large:
         (faults if machine.known else notes).append(too_large)
     elif machine.known and fitted.decided["offload"] and not plan.decided["offload"]:

@@ -46,6 +46,9 @@ class ParsedBatch:
     """(completion, the answer that AZR reads in it, whether there is one) by row of the estimate's
     batch: by sample, then by valid proposal, as AZR repeats prompts."""
 
+    accuracies: list[float] = field(default_factory=list)
+    """What AZR logs of the proposals as their accuracy."""
+
     @property
     def valid(self) -> list[int]:
         """The places of the valid proposals."""
@@ -163,6 +166,7 @@ class Judge:
         manager._get_problem_generator_rewards_and_valid_programs = estimate
         result = manager(**kwargs)
         tensor: torch.Tensor = result[0]
+        result[1]["accuracy"] = parsed.accuracies
         for index, proposal in enumerate(parsed.proposals):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
             if proposal.reward <= 0 and tensor[index].sum() > INVALID:
@@ -263,6 +267,7 @@ class Judge:
         describe(parsed.proposals, self._step.population.domain)
         self._step.population.reward(parsed.proposals)
         for proposal, data in zip(parsed.proposals, parsed.data_dicts, strict=True):
+            parsed.accuracies.append(rewards[data["uid"]]["accuracy"])
             rewards[data["uid"]]["accuracy"] = 0.0 if proposal.task is None else proposal.reward
         return rewards, programs
 

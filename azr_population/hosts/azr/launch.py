@@ -21,6 +21,9 @@ TRIED = ("0.4.1", "0.9.1")
 """Versions of veRL under which AZR was run."""
 
 
+RESUMES = "the same command with trainer.resume_mode=auto continues from the last checkpoint"
+
+
 def launch(overrides: Sequence[str], module: str | None = None) -> None:
     """Runs AZR's main, or another `module` of AZR's, which ends the process if it fails. Raises
     UserError: AZR or veRL is not there, or stock AZR is asked for and cannot run under this
@@ -44,7 +47,15 @@ def launch(overrides: Sequence[str], module: str | None = None) -> None:
         verl_shims.install()
         os.environ["RAY_RUNTIME_ENV_HOOK"] = f"{__name__}.{with_shims.__name__}"
     sys.argv = [module or ENTRY, *overrides]
-    runpy.run_module(module or ENTRY, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module or ENTRY, run_name="__main__", alter_sys=True)
+    except KeyboardInterrupt:
+        import ray
+
+        ray.shutdown()  # its processes have output left, which comes first
+        way_out = "" if module else f"; {RESUMES}"
+        print(f"azr-population: stopped{way_out}", file=sys.stderr, flush=True)
+        raise SystemExit(130) from None
 
 
 def with_shims(runtime_env: dict[str, Any] | None) -> dict[str, Any]:

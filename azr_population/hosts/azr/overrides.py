@@ -9,7 +9,7 @@ In the lists `actor_rollout_ref.` is left out before `actor`, `model`, `ref`, `r
 that fits counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -40,6 +40,11 @@ IGNORED: Mapping[str, str] = {
     "actor.profiler. rollout.profiler.",
     NO_CRITIC: "trainer.max_critic_ckpt_to_keep critic.",
     JUDGED: "reward_model.",
+    "population.teacher_reward says what a solve rate is worth; it changes gen_*/accuracy alone": ""
+    "azr.reward.generation_reward_config.generation_accuracy_convertion",
+    "AZR reads answer_diversity_reward.hierarchical in its place": ""
+    "azr.reward.generation_reward_config.f_input_answer_diversity_reward.hierarchical "
+    "azr.reward.generation_reward_config.f_output_answer_diversity_reward.hierarchical",
     "it is generalised advantage estimation's": "algorithm.lam",
     "it is GRPO's": "algorithm.norm_adv_by_std_in_grpo",
     NO_REFERENCE: "algorithm.kl_ ref. actor.kl_loss_",
@@ -134,9 +139,9 @@ def given(config: Any) -> list[str]:
     return [key for key in dict.fromkeys(keys) if key.split(".")[0] not in ("population", "hydra")]
 
 
-def refuse(config: Any) -> None:
-    """Refuses values that a population cannot work with, given or not. Raises UserError: naming the
-    key, its value and the way out."""
+def refusals(config: Any) -> Iterator[UserError]:
+    """Values that a population cannot work with, given or not: each names the key, its value and
+    the way out."""
     listed = [(reason, *item) for reason, keys in RESTRICTED.items() for item in keys.items()]
     for reason, name, allowed in listed:
         key = full_key(name)
@@ -144,7 +149,7 @@ def refuse(config: Any) -> None:
         if OmegaConf.is_config(value):
             value = OmegaConf.to_container(value)
         if value is not _MISSING and value is not None and value not in allowed:
-            raise UserError(
+            yield UserError(
                 f"{key}={value} is not supported with +population ({reason}); set "
                 f"{key}={allowed[0]}",
                 key=key,

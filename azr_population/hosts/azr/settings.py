@@ -157,6 +157,7 @@ def _unasked(value: Any) -> Any:
 def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
+    message = message.replace("base.quantization", "population.quantization")
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:]|callbacks=)", "population.", message)
 
 

@@ -47,6 +47,16 @@ from azr_population.runs.azr_log import VALIDATION
 from azr_population.runs.records import mean
 from azr_population.versions import environment
 
+ACTOR = {
+    "loss": "actor/pg_loss",
+    "entropy": "actor/entropy",
+    "grad_norm": "actor/grad_norm",
+    "lr": "actor/lr",
+    "kl_loss": "actor/kl_loss",
+}
+"""A figure of a member's update -> stock AZR's key for its actor's. Of its others nothing clips
+(`pg_clipfrac`, `ppo_kl`), and `perf/` is of workers that do not run."""
+
 
 class PopulationTrainer(CodeIORayPPOTrainer):
     """`CodeIORayPPOTrainer` whose proposals come from teachers and whose answers from students."""
@@ -79,7 +89,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         folder = (Path(self.config.trainer.default_local_dir) / "population").absolute()
         resumes = self.config.trainer.resume_mode != "disable"
         path = Path(self.settings.run_dir or folder)
-        played = OmegaConf.merge(self.config, {"population": plan.decided})
+        steps = {"total_training_steps": self.total_training_steps}  # null is AZR's default
+        played = OmegaConf.merge(self.config, {"population": plan.decided, "trainer": steps})
         self.directory = open_run(
             played, path, {"patches": list(patches), **declared(callbacks)}, resumes
         )
@@ -87,6 +98,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
         self._next_batches: dict[str, deque[dict[str, Any]]] = {}
+        self._validated_at, self._validated = -1, dict[str, dict[str, Any]]()
 
     def init_workers(self) -> None:
         """Starts our workers in the place of veRL's; there are no others."""
@@ -237,16 +249,24 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         # Before its last validation AZR has counted on.
         at_end = which == "last_all" and self.global_steps >= self.total_training_steps
         everyone = self.population.roster.students if which == "all" or at_end else [best]
+        if self._validated_at != self.population.step:
+            self._validated_at, self._validated = self.population.step, {}
         rows, scores = [], {}
         for student in sorted(everyone, key=lambda member: member.name == best.name):
-            self.group.default = student.slot
-            figures: dict[str, Any] = super()._validate()
+            # AZR validates after the last step, and at its end again.
+            is_new = student.name not in self._validated
+            if is_new:
+                self.group.default = student.slot
+                self._validated[student.name] = super()._validate()
+            figures = self._validated[student.name]
             shares = {
                 key.removeprefix(VALIDATION): float(value)
                 for key, value in figures.items()
                 if key.startswith(VALIDATION)
             }
-            rows.append({"step": self.population.step, "member": student.name, "shares": shares})
+            if is_new:
+                row = {"step": self.population.step, "member": student.name, "shares": shares}
+                rows.append(row)
             if shares:
                 scores[student.name] = mean(shares.values()) or 0.0
         if scores:
@@ -296,9 +316,13 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         step = records.metrics
         records.append_to(self.directory)
         show_step(self.view, step, records.matches, records.lineage, records.notes)
+        figures = {
+            key: mean(own[name] for own in updates.values() if own.get("updates") and name in own)
+            for name, key in ACTOR.items()
+        }
         # AZR logs times of its own.
-        figures = step_figures(step).items()
-        return {name: value for name, value in figures if not name.startswith("time/")}
+        figures |= {k: v for k, v in step_figures(step).items() if not k.startswith("time/")}
+        return {key: value for key, value in figures.items() if value is not None}
 
 
 def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -> RunDirectory:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.referee import confinement
-from azr_population.versions import installed
+from azr_population.versions import AZR_WANDB, installed, wandb_fault
 
 
 def doctor() -> int:
@@ -74,11 +74,17 @@ def doctor_azr() -> int:
     absent = [f"'{need}'" for name, need in names.items() if installed(name) is None]
     if absent:
         print(f"missing: pip install {' '.join(absent)}")
+    if installed("wandb") is None:
+        logger = f"AZR's scripts log to wandb: pip install {AZR_WANDB}"
+    else:
+        logger = wandb_fault()
+    if logger:
+        print(f"{logger}, or set trainer.logger=[console]")
     if home := azr_home():
         print(f"AZR: {home}")
     else:
         print("missing: AZR's checkout; AZR_HOME=FOLDER says where it is")
-    return 1 if absent or not home else 0
+    return 1 if absent or logger or not home else 0
 
 
 def azr_home() -> Path | None:

@@ -1,10 +1,10 @@
 """LiveCodeBench's format, both kinds, on problems of our own."""
 
 import json
-import os
 import subprocess
 import sys
 
+import needs
 import pytest
 from made_up_problems import CONTEST_ROWS, write_jsonl
 
@@ -133,7 +133,7 @@ def test_verdicts_are_those_of_azrs_own_harness(problems):
     ways = SUMS | {name: source for name, (source, _) in NO_SUMS.items()}
     tests = problems["own_sum"].read_tests()
     asked = {"inputs": [typed for typed, _ in tests], "outputs": [text for _, text in tests]}
-    folder = os.environ["AZR_HOME"] + "/evaluation/code_eval/coding/LiveCodeBench"
+    folder = str(needs.azr_file("evaluation/code_eval/coding/LiveCodeBench"))
     printed = subprocess.run(
         [sys.executable, "-c", AZR_SIDE, folder],
         input=json.dumps([list(ways.values()), asked]),

@@ -99,7 +99,7 @@ class Manager:
         valid = [one for one in kwargs["data_dicts"] if one["code_validity"]]
         places = [place for place, row in enumerate(self._rows) if row.task is not None]
         if not places:
-            return defaultdict(dict), []
+            return defaultdict(lambda: {"accuracy": 0.0}), []
         places *= kwargs["n_samples"]
         output = kwargs["rollout_actor_wg"].generate_sequences(Prompts(places))
         for index, row in enumerate(self._rows[place] for place in places):
@@ -116,7 +116,7 @@ class Manager:
                 executor.eval_input_prediction(answer["snippet"], answer["output"], parsed)
             else:
                 executor.eval_output_prediction(answer["snippet"], answer["output"], parsed)
-        return defaultdict(dict), []
+        return defaultdict(lambda: {"accuracy": 0.0}), []
 
     def __call__(self, data, **kwargs):
         dicts = [

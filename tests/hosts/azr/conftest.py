@@ -64,11 +64,11 @@ def azr_manager(tmp_path):
     """Makes AZR's own reward manager of proposals and answers."""
 
     def make(tokenizer=None, folder=tmp_path, **more):
-        from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
         from omegaconf import OmegaConf
 
+        managers = needs.from_azr("absolute_zero_reasoner.rewards.reward_managers")
         configs = Path(needs.AZR_HOME) / "absolute_zero_reasoner" / "configs"
-        return CodeIORewardManager(
+        return managers.CodeIORewardManager(
             tokenizer=tokenizer,
             num_examine=0,
             split="train",

@@ -43,6 +43,12 @@ azr:
 """
 
 
+def check(config):
+    """Raises the first fault of a command."""
+    for fault in checks.faults(config, resolve(config)):
+        raise fault
+
+
 def composed(folder, overrides):
     """The configuration of an application whose own config lies in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +96,7 @@ def test_every_arm_is_sound_and_names_the_callback(host, arm):
     assert settings.teacher_reward == ("stock" if arm == "single" else "learnability")
     target = config.hydra.callbacks.azr_population["_target_"]
     assert target == "azr_population.hosts.azr.activation.ActivatePopulation"
-    checks.check_config(config, resolve(config))
+    check(config)
 
 
 def test_every_setting_has_the_default_of_its_field(host):
@@ -122,14 +128,14 @@ def test_every_setting_has_the_default_of_its_field(host):
 def test_what_cannot_work_is_refused_by_its_key(host, override):
     config = composed(host, ["+population=4t4s", override])
     with refuses(override.lstrip("+").partition("=")[0]):
-        checks.check_config(config, resolve(config))
+        check(config)
 
 
 def test_every_match_needs_a_proposal_of_each_type(host):
     few = ["population.batch_size=6", "population.students=32"]
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
-        checks.check_config(config, resolve(config))
+        check(config)
 
 
 def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
@@ -184,9 +190,9 @@ def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
     config = composed(host, overrides)
     with refuses("60"):
-        checks.check_config(config, resolve(config))
+        check(config)
     config = composed(host, [*overrides, "population.batch_size=300"])
-    checks.check_config(config, resolve(config))
+    check(config)
     assert resolve(config).rows == 50
 
 
@@ -202,7 +208,12 @@ def typed(monkeypatch):
     [
         (["+population=5t5s"], "4t4s"),
         (["population=4t4s"], "+population=4t4s"),
-        (["+population=4t4s", "population.sed=1"], "population.sed"),
+        (["+population=4t4s", "population.sed=1"], "did you mean population.seed?"),
+        (
+            ["+population=4t4s", "population.evolutoin.interval=1"],
+            "did you mean population.evolution.interval?",
+        ),
+        (["+population=4t4s", "population.evolution.operators.mine=1"], "+population.evolution"),
         (["population.seed=3"], "population.seed"),
         (["+population=4t4s", "population.seed=[1"], "[1"),
         (["+population.seed=3"], "+population=4t4s"),  # stock AZR would start

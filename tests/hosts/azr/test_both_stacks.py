@@ -1,13 +1,15 @@
 """The same scripted completions under AZR's pins and under today's versions give the same run.
 
-By hand, with the Python of the other environment:
+By hand, in one of `.venv-pins` and `.venv-current` (bash scripts/verl.sh); OTHER_PYTHON names the
+Python of another environment:
 
-    AZR_HOME=... OTHER_PYTHON=ENV/bin/python python -m pytest -m azr THIS_FILE
+    AZR_HOME=... .venv-pins/bin/python -m pytest -m azr THIS_FILE
 """
 
 import json
 import os
 import sys
+from pathlib import Path
 
 import host
 import needs
@@ -19,12 +21,14 @@ from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from azr_population.weights.peft_folder import load_adapter
 
-OTHER = os.environ.get("OTHER_PYTHON", "")
+ROOT = Path(__file__).parents[3]
+STACK = "current" if host.pinned() else "pins"
+OTHER = Path(os.environ.get("OTHER_PYTHON", ROOT / f".venv-{STACK}" / "bin" / "python"))
 
 pytestmark = [
     pytest.mark.azr,
     pytest.mark.slow,
-    pytest.mark.skipif(not OTHER, reason="OTHER_PYTHON names no Python of the other stack"),
+    pytest.mark.skipif(not OTHER.is_file(), reason=f"needs {OTHER}: LINE={STACK} scripts/verl.sh"),
 ]
 
 # Computed by two versions of transformers; they differ by rounding.
@@ -63,7 +67,7 @@ def test_the_same_completions_give_the_same_run(tmp_path, monkeypatch):
     # The command of ours runs under both.
     monkeypatch.setattr(host, "command", lambda: ["-m", "azr_population.cli", "azr"])
     runs = []
-    for out, python in (("here", sys.executable), ("there", OTHER)):
+    for out, python in (("here", sys.executable), ("there", str(OTHER))):
         monkeypatch.setattr(sys, "executable", python)
         host.played(tmp_path, [
             "+population=4t4s", *POPULATION, "population.dtype=float32",

@@ -66,11 +66,9 @@ def test_the_referee_in_its_place_is_asked_as_it_is():
 
 
 @pytest.fixture
-def executor(monkeypatch):
+def executor():
     needs.verl()
-    monkeypatch.syspath_prepend(str(AZR_HOME))
-    from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
-
+    PythonExecutor = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor
     from azr_population.patches import EVALS, apply, undo
 
     apply(EVALS)

@@ -1,13 +1,11 @@
 """AZR's own reward manager under the judge: whose solve rate counts, and what it is worth."""
 
-import os
 import re
 
 import needs
 import pytest
 from fake_group import FakeGroup
 
-AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = pytest.mark.azr
 SAMPLES = 2
 
@@ -71,11 +69,10 @@ def proposals(tokenizer, ks):
 
 
 @pytest.fixture
-def judged(tokenizer, azr_manager, monkeypatch):
+def judged(tokenizer, azr_manager):
     """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
     needs.verl()
-    monkeypatch.syspath_prepend(AZR_HOME)
-    from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
+    PythonExecutor = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor
     from azr_stand_in import population_of
 
     from azr_population.config.schema import EvolutionConfig
@@ -101,10 +98,11 @@ def judged(tokenizer, azr_manager, monkeypatch):
             call = Judge(manager, step, group)
             call.begin_step(executor)
             call.run_ahead(f"gen_{kind}", data)
-        tensor, *_ = call(
+        tensor, logged, *_ = call(
             data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=group,
             n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
         )  # fmt: skip
+        judge.accuracy = logged["accuracy"]
         if step:
             call.executor.close()
         return tensor.sum(dim=1).tolist(), step, group
@@ -138,6 +136,12 @@ def test_stock_is_what_azrs_code_pays(judged):
     assert ours == pytest.approx(theirs)
     assert ours == pytest.approx([-0.5, 0.5, -0.5, -1.0, 0.5, -0.5])
     assert [row.reason for row in step.proposals] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
+
+
+@pytest.mark.parametrize("reward", [None, "adversarial", "learnability", "stock"])
+def test_the_logged_accuracy_is_azrs_whatever_is_paid(judged, reward):
+    judged(reward, KS)
+    assert judged.accuracy == pytest.approx([0.0, 0.5, 0.0, 0.0, 0.5, 0.0])
 
 
 def test_learnability_is_azrs_paper(judged):

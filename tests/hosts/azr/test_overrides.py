@@ -94,4 +94,4 @@ def test_other_values_are_refused_with_the_one_that_works(override):
     key, _, value = override.partition("=")
     config = OmegaConf.from_dotlist([f"{key}={value}"])
     with refuses(key):
-        overrides.refuse(config)
+        raise next(overrides.refusals(config))

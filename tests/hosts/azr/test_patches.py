@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import needs
 import pytest
 from refusals import refuses
 
@@ -13,9 +14,9 @@ pytestmark = pytest.mark.azr
 
 
 @pytest.fixture(autouse=True)
-def upstream(monkeypatch):
+def upstream():
     """AZR importable, and every patch undone afterwards."""
-    monkeypatch.syspath_prepend(AZR_HOME)
+    needs.azr_on_path()
     from azr_population.patches import undo
     from azr_population.patches.azr_fixes import NEEDED, OPTIONAL
 
@@ -172,6 +173,29 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(azr_manager, tmp_path, tok
     apply(OVERLONG_ESTIMATES)
     assert validity(20) == (False, 0.0)
     assert validity(8000) == (True, 1.0)
+
+
+def test_the_filter_of_long_prompts_counts_token_ids(tmp_path, tokenizer):
+    import pandas as pd
+    import transformers
+
+    from azr_population.patches import undo
+    from azr_population.patches.azr_fixes import DATASET, PROMPT_FILTER
+
+    dataset = needs.from_azr(DATASET).RLHFDataset
+    chats = [[{"role": "user", "content": "word " * count}] for count in (1, 900)]
+    pd.DataFrame({"prompt": chats}).to_parquet(tmp_path / "prompts.parquet")
+
+    def filtered():
+        files = str(tmp_path / "prompts.parquet")
+        return dataset(parquet_files=files, tokenizer=tokenizer, max_prompt_length=100)
+
+    undo([PROMPT_FILTER])  # under today's veRL the import has applied it
+    counts_keys = int(transformers.__version__.split(".")[0]) >= 5
+    assert len(filtered()) == (2 if counts_keys else 1)
+    apply(PROMPT_FILTER)
+    kept = filtered()
+    assert len(kept) == 1 and kept.tokenizer is tokenizer
 
 
 def test_a_row_without_the_splitter_is_read(azr_manager, tmp_path, tokenizer):

