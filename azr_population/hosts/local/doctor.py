@@ -74,10 +74,8 @@ def doctor_azr() -> int:
     absent = [f"'{need}'" for name, need in names.items() if installed(name) is None]
     if absent:
         print(f"missing: pip install {' '.join(absent)}")
-    if installed("wandb") is None:
-        logger = f"AZR's scripts log to wandb: pip install {AZR_WANDB}"
-    else:
-        logger = wandb_fault()
+    no_wandb = f"AZR's scripts log to wandb: pip install {AZR_WANDB}"
+    logger = no_wandb if installed("wandb") is None else wandb_fault()
     if logger:
         print(f"{logger}, or set trainer.logger=[console]")
     if home := azr_home():

@@ -15,6 +15,7 @@ from azr_population.hosts.azr.azr_plan import resolve
 from azr_population.hosts.azr.checks import check_parallel
 from azr_population.hosts.azr.dry_run import SMALL, page
 from azr_population.hosts.azr.fitting import prepare
+from azr_population.versions import wandb_fault
 
 ROOT = Path(__file__).parents[3]
 ONE_GPU = "trainer.n_gpus_per_node=1"
@@ -293,3 +294,56 @@ def test_the_dry_run_says_where_vllm_need_not_sleep(tmp_path, all_there):
     assert sleeps and path in line
     assert waking_lines(path) == (False, [])
     assert waking_lines("population.gpu_memory=48") == (True, [])
+
+
+def test_a_logger_that_azr_cannot_use_is_named(tmp_path, all_there, monkeypatch):
+    loggers = "trainer.logger=[console,wandb,trackio_of_no_one]"
+    monkeypatch.setattr(
+        checks, "wandb_fault", lambda: "wandb is another; pip install wandb==0.20.1"
+    )
+    lines, ready = dry_run(*command(base(tmp_path), loggers))
+    assert not ready and "refused: trainer.logger: wandb is another; pip install" in "\n".join(
+        lines
+    )
+    assert any("no trackio_of_no_one (nor is it installed)" in line for line in lines)
+    monkeypatch.setattr(checks, "_there", lambda *names: "wandb" not in names)
+    lines, ready = dry_run(*command(base(tmp_path), loggers))
+    assert "trainer.logger: wandb is not installed" in "\n".join(lines)
+    monkeypatch.setattr(checks, "_there", lambda *names: True)
+    monkeypatch.setattr(checks, "wandb_fault", lambda: None)
+    assert dry_run(*command(base(tmp_path), loggers))[1]
+
+
+def test_wandb_is_asked_for_the_setting_that_azr_gives():
+    wandb = pytest.importorskip("wandb")
+    refuses_it = "start_method" not in wandb.Settings.model_fields
+    assert (wandb_fault() is not None) == refuses_it
+
+
+def test_all_refused_keys_are_named_at_once(tmp_path, all_there):
+    wrong = ["algorithm.gamma=0.5", "algorithm.adv_estimator=gae", "azr.problem_types=[code_x]"]
+    lines, ready = dry_run(*command(base(tmp_path), *wrong))
+    refused = "\n".join(line for line in lines if line.startswith("refused: "))
+    assert not ready and all(key.partition("=")[0] in refused for key in wrong)
+
+
+def test_four_cards_of_24_gb_are_told_what_fits(tmp_path, all_there):
+    """AZR's own coder-7b command, which has them in pairs."""
+    asked = ["population.gpu_memory=24", "trainer.n_gpus_per_node=4"]
+    asked += ["actor_rollout_ref.rollout.tensor_model_parallel_size=2"]
+    config, plan = command(base(tmp_path), *asked)
+    lines, ready = dry_run(config, plan)
+    (refused,) = (line for line in lines if line.startswith("refused: "))
+    assert not ready and "population.quantization=nf4" in refused
+    assert "population.offload=true" in refused
+    (cache,) = (line for line in lines if line.startswith("  KV cache"))
+    assert "-0" not in cache and "-1" not in cache
+    dots = re.findall(r"[\w.]+=[\w.]+", refused.rpartition("; set ")[2])
+    assert dry_run(*command(base(tmp_path), *asked, *dots))[1]
+
+
+def test_the_base_of_a_population_has_its_own_key(tmp_path, all_there, monkeypatch):
+    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda name: None)
+    lines, _ = dry_run(*command(base(tmp_path), "population.quantization=nf4"))
+    text = "\n".join(lines)
+    assert "population.quantization=nf4 needs bitsandbytes" in text and "base.quant" not in text

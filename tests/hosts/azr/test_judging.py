@@ -1,6 +1,8 @@
 """AZR's own reward manager under the judge: whose solve rate counts, and what it is worth."""
 
 import re
+from fractions import Fraction
+from pathlib import Path
 
 import needs
 import pytest
@@ -142,6 +144,18 @@ def test_stock_is_what_azrs_code_pays(judged):
 def test_the_logged_accuracy_is_azrs_whatever_is_paid(judged, reward):
     judged(reward, KS)
     assert judged.accuracy == pytest.approx([0.0, 0.5, 0.0, 0.0, 0.5, 0.0])
+
+
+def test_the_table_of_rewards_is_what_is_paid(judged):
+    """That of docs/with_azr.md: rows are cases, columns stock AZR and teachers' rewards."""
+    page = (Path(__file__).parents[3] / "docs" / "with_azr.md").read_text()
+    head, _, *rows = re.search(r"(\| a proposal \|(?:.*\n)*?)\n", page)[1].splitlines()
+    columns = [cell.strip(" `") for cell in head.strip("|").split("|")][1:]
+    ks = [None, "9 / 0", 0, 1, 2]
+    for place, reward in enumerate(columns, start=1):
+        cells = [row.strip("|").split("|")[place].strip() for row in rows]
+        paid, *_ = judged(None if reward == "stock AZR" else reward, ks)
+        assert paid == pytest.approx([float(Fraction(cell)) for cell in cells]), reward
 
 
 def test_learnability_is_azrs_paper(judged):

@@ -160,12 +160,16 @@ def test_doctor_names_what_azr_lacks_and_the_line_that_installs_it(tmp_path, cap
     monkeypatch.setenv("AZR_HOME", str(tmp_path))
     there = {"verl", "ray"}
     monkeypatch.setattr(doctor, "installed", lambda name: "1" if name in there else None)
+    monkeypatch.setattr(doctor, "wandb_fault", lambda: None)
     assert main(["doctor", "--azr"]) == 1
-    (line, _) = capsys.readouterr().out.splitlines()
+    (line, logger, _) = capsys.readouterr().out.splitlines()
     wanted = shlex.split(line.removeprefix("missing: pip install "))
     assert "complexipy" in wanted and "setuptools<81" in wanted and "verl>=0.4.1" not in wanted
+    assert "wandb==0.20.1" in logger
     monkeypatch.setattr(doctor, "installed", lambda name: "1")
     assert main(["doctor", "--azr"]) == 0
+    monkeypatch.setattr(doctor, "wandb_fault", lambda: "wandb is another")
+    assert main(["doctor", "--azr"]) == 1 and "wandb is another" in capsys.readouterr().out
     monkeypatch.setenv("AZR_HOME", str(tmp_path / "nowhere"))
     assert main(["doctor", "--azr"]) == 1
 
