@@ -50,7 +50,7 @@ def wandb_fault() -> str | None:
     import wandb
 
     try:
-        wandb.Settings(**{"start_method": "thread"})
+        wandb.Settings.model_validate({"start_method": "thread"})
     except ValueError:
         return (
             f"AZR gives wandb a setting (start_method) that {wandb.__version__} no longer has; "

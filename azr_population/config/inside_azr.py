@@ -58,7 +58,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Prints what the run would be, and stops before anything is loaded."""
     gpu_memory: float | None = Field(default=None, gt=0, json_schema_extra=NONE)
     """GiB of each GPU, for the dry run. Empty: this machine's."""
-    gpu: str | None = Field(default=None, json_schema_extra=NONE)
+    gpu: str | None = Field(default=None, coerce_numbers_to_str=True, json_schema_extra=NONE)
     """The kind of GPU, for the dry run: one of `DEVICES` in `engines/step_counts.py`. Empty: this
     machine's, or one with as much memory."""
     callbacks: list[str] = Field(default_factory=list)
