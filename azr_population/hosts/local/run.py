@@ -127,11 +127,6 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             key="run.steps",
         )
     recorded = max((row["step"] for row in directory.read("metrics")), default=0)
-    if not done and recorded >= config.run.checkpoint_every:
-        raise UserError(
-            f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start a "
-            "new run in another run.dir"
-        )
     if recorded == done == config.run.steps > 0 and (directory.path / "report.html").is_file():
         view = view or console_view(config.run.console)
         more = f"azr-population resume {path} run.steps={2 * done}"
@@ -139,6 +134,11 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         return Run(directory.path)
     plan = resolve(config).recorded_in(str(path))
     with directory.locked():
+        if not done and recorded >= config.run.checkpoint_every:
+            raise UserError(
+                f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start "
+                "a new run in another run.dir"
+            )
         return _run(plan, directory, view)
 
 
