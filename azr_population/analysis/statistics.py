@@ -194,7 +194,7 @@ def mean_tests(
 
 def _hall(t: np.ndarray, skewness: np.ndarray) -> np.ndarray:
     """A t-value as it would be without the skewness, by Hall's cubic. Beyond its inflection, where
-    it is flat and means nothing, it has no say."""
+    it is flat and means nothing, the value is infinite."""
     cubic = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
     return np.where(-t * skewness > 3, np.inf, cubic)
 

@@ -29,7 +29,7 @@ MEANINGS = {
     "memory": "the program asked for too much memory",
     "too_large": "an output or an answer is over a bound",
     "not_finite": "a number is infinite or NaN",
-    "not_literal": "an output or an answer is no Python literal",
+    "not_literal": "an output or an answer is not a Python literal",
     "nondeterministic": "two runs on one input gave different outputs",
     "forbidden": "a system call that it may not make",
     "crashed": "the program ended its process",

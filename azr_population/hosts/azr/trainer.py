@@ -334,7 +334,7 @@ def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -
         if resumes:
             return directory
         raise UserError(
-            f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
+            f"{path} holds a run already; continue it with trainer.resume_mode=auto, or give "
             "another trainer.experiment_name or population.run_dir"
         )
     record = {
