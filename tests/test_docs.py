@@ -128,10 +128,8 @@ def extension_folder(tmp_path, monkeypatch, plugin):
 def test_every_printed_command_is_taken(printed, capsys, monkeypatch, extension_folder):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 28, 0))
-    for check in ("check_engine", "check_loggers"):
-        monkeypatch.setattr(
-            f"azr_population.hosts.local.local_plan.{check}", lambda *arguments: None
-        )
+    for check in ("method.run_plan.check_engine", "hosts.local.local_plan.check_loggers"):
+        monkeypatch.setattr(f"azr_population.{check}", lambda *arguments: None)
     # Nor do the adapters that it names have to be there.
     monkeypatch.setattr(
         "azr_population.method.config_check.check_founders", lambda *arguments: None

@@ -1,6 +1,7 @@
 """Base of all sections of the configuration: takes plain values, and refuses others in one line."""
 
 import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -159,7 +160,9 @@ def meant(kind: type[Section], key: str, value: str = "") -> str:
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "", value: str = "") -> UserError:
     """The error for a key that a configuration does not have; `value` is what was typed for it."""
-    near = meant(kind, key.removeprefix(prefix), value).rstrip("=")
+    # A value of several words can hold what only its first word is known to be.
+    typed = value if re.fullmatch(r"\S{,80}", value) else "VALUE"
+    near = meant(kind, key.removeprefix(prefix), typed).rstrip("=")
     has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
     hint = f"did you mean {prefix}{near}?" if near else has or "see azr-population train --config"
     return UserError(f"{key} is unknown; {hint}", key=key)

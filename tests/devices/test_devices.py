@@ -43,6 +43,7 @@ def there(request, monkeypatch):
             pytest.skip("no GPU")
         yield made("cuda")
         return
+    made("cpu")  # what transformers makes once is made of real tensors
     sampled, tensor = decoding.sample_tokens, torch.tensor
 
     def known(logits, *rest):

@@ -57,7 +57,7 @@ RECURRENT = {
     "Lfm2": SIZES | {"layer_types": ["conv", "full_attention"], "block_ff_dim": 48},
     "FalconH1": SIZES | dict(mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8, mamba_n_groups=1),
 }
-SPEC = LoraSpec(2, 4.0, ("q_proj", "v_proj", "o_proj", "qkv_proj", "c_attn", "query_key_value"))
+TARGETS = ("q_proj", "v_proj", "o_proj", "qkv_proj", "c_attn", "query_key_value")
 
 
 def make(family):
@@ -73,18 +73,25 @@ def make(family):
     return transformers.AutoModelForCausalLM.from_config(config).eval()
 
 
+def spec_of(model):
+    """Adapters on those of the `TARGETS` that the model has."""
+    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    return LoraSpec(2, 4.0, tuple(name for name in TARGETS if name in names))
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_sampled_is_what_is_learned_from_and_what_peft_loads(family, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # PEFT would look for the base's vocabulary
     model = make(family)
     plain, generator = copy.deepcopy(model), torch.Generator().manual_seed(1)
-    bank = make_bank(model, SPEC, [generator])
+    spec = spec_of(model)
+    bank = make_bank(model, spec, [generator])
     check_sampling(model, bank)
     noise = {
         name: Factors(*(torch.randn(f.shape, generator=generator) / 5 for f in (pair.A, pair.B)))
         for name, pair in bank.read(0).factors.items()
     }
-    save_adapter(Adapter(SPEC, noise), tmp_path / "member", "base")
+    save_adapter(Adapter(spec, noise), tmp_path / "member", "base")
     bank.write(0, load_adapter(tmp_path / "member"))
 
     prompts = [list(range(5, 5 + length)) for length in (2, 7, 23)]
@@ -115,7 +122,7 @@ def test_a_base_that_keeps_a_state_is_refused_by_name(family):
 
 def test_a_base_whose_sampler_is_not_its_learner_is_refused(monkeypatch):
     model = make("Llama")
-    bank = make_bank(model, SPEC, [torch.Generator()])
+    bank = make_bank(model, spec_of(model), [torch.Generator()])
     own = model.forward
     # As a model that does not see which tokens are padding.
     monkeypatch.setattr(model, "forward", lambda **a: own(**a | {"attention_mask": None}))

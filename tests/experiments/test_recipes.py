@@ -146,7 +146,7 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: folder)
     played(planned[0])
     coverage = {2: {"agent/coverage": 5.1234567}}
-    monkeypatch.setattr("azr_population.runs.derived.derived", lambda run: coverage)
+    monkeypatch.setattr("azr_population.runs.derived.derived", lambda *inputs: coverage)
     save_runs(plan(tmp_path))
     (stored,) = folder.rglob("metrics.jsonl.gz")
     lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))

@@ -127,18 +127,19 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             key="run.steps",
         )
     recorded = max((row["step"] for row in directory.read("metrics")), default=0)
-    if recorded == done == config.run.steps > 0 and (directory.path / "report.html").is_file():
+    lost = not done and recorded >= config.run.checkpoint_every
+    if lost and not directory.checkpoints.is_file():  # which `locked` names
+        raise UserError(
+            f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start a "
+            "new run in another run.dir"
+        )
+    if recorded == done == config.run.steps > 0:
+        # Its members and its report may be unfinished, so it goes on to them.
         view = view or console_view(config.run.console)
         more = f"azr-population resume {path} run.steps={2 * done}"
         view.on_note(f"{path} has finished its {done} steps; to play more: {more}")
-        return Run(directory.path)
     plan = resolve(config).recorded_in(str(path))
     with directory.locked():
-        if not done and recorded >= config.run.checkpoint_every:
-            raise UserError(
-                f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start "
-                "a new run in another run.dir"
-            )
         return _run(plan, directory, view)
 
 
