@@ -81,8 +81,17 @@ overrides_argument = click.argument(
 )
 
 
+HELP_OPTIONS = ["-h", "--help"]
+
+
 class Commands(click.RichGroup):
     """A group that suggests a command for a mistyped one, as click does from 8.2.2 on."""
+
+    def add_command(self, cmd: click.Command, *arguments: Any, **more: Any) -> None:
+        """Adds a command. click keeps the help option of a command as it was first asked for, which
+        may be without this group."""
+        cmd.context_settings.setdefault("help_option_names", HELP_OPTIONS)
+        super().add_command(cmd, *arguments, **more)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,7 +106,7 @@ class Commands(click.RichGroup):
 
 @click.group(
     cls=Commands,
-    context_settings={"show_default": True, "help_option_names": ["-h", "--help"]},
+    context_settings={"show_default": True, "help_option_names": HELP_OPTIONS},
 )
 @click.rich_config(HELP)
 @click.version_option(__version__, message="%(prog)s %(version)s")

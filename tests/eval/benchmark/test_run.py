@@ -4,7 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import click
 import needs
 import pandas as pd
 import pytest
@@ -37,11 +36,7 @@ def data(tmp_path, monkeypatch):
 
 
 def settings(data, **more):
-    defaults = (
-        app.commands["benchmark"]
-        .make_context("benchmark", [], parent=click.Context(app, **app.context_settings))
-        .params
-    )
+    defaults = app.commands["benchmark"].make_context("benchmark", []).params
     options = {name: defaults[name] for name in BenchmarkSettings.__annotations__}
     given = {"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more}
     return BenchmarkSettings(**options | given)
