@@ -184,10 +184,14 @@ class RunDirectory:
             if _truncate(older, last_step):
                 os.replace(older, path)
 
+    def last_recorded_step(self) -> int:
+        """The last step in `metrics.jsonl`; 0 if there is none."""
+        return max((row["step"] for row in self.read("metrics")), default=0)
+
     def refuse_lost_steps(self, step: int) -> None:
         """Raises UserError: the metrics end before `step`, the checkpoint's, which a run never
         leaves; a resume would go on behind a gap."""
-        last = max((row["step"] for row in self.read("metrics")), default=0)
+        last = self.last_recorded_step()
         if last < step:
             raise UserError(
                 f"{self.path}/metrics.jsonl ends at step {last}, and the checkpoint is of step "

@@ -126,7 +126,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             "give more, or start a new run",
             key="run.steps",
         )
-    recorded = max((row["step"] for row in directory.read("metrics")), default=0)
+    recorded = directory.last_recorded_step()
     lost = not done and recorded >= config.run.checkpoint_every
     if lost and not directory.checkpoints.is_file():  # which `locked` names
         raise UserError(
