@@ -45,7 +45,7 @@ def scored_attempts(
     chosen: list[ScoredCompletion] = []
     for student in {match.student.name: match.student for match in matches}.values():
         repeated = [replay for replay in replays if replay.student is student and replay.attempts]
-        from_buffer = _attempts(repeated, config.replay_batch_size, config, generator)
+        from_buffer = attempts_that_teach(repeated, config.replay_batch_size, config, generator)
         fresh = config.attempt_batch_size - len(from_buffer)
         rest[student.name] = split_evenly(fresh, played[student.name])
         chosen += from_buffer
@@ -53,11 +53,11 @@ def scored_attempts(
         attempted = [
             proposal for proposal in proposals if proposal.match is match and proposal.attempts
         ]
-        chosen += _attempts(attempted, rest[match.student.name].pop(0), config, generator)
+        chosen += attempts_that_teach(attempted, rest[match.student.name].pop(0), config, generator)
     return chosen
 
 
-def _attempts(
+def attempts_that_teach(
     problems: Sequence[Proposal | Replay],
     count: int,
     config: PopulationConfig,

@@ -14,54 +14,17 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
-import torch
-
 from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
-from azr_population.method.held_out_eval import all_known, solved_shares
-from azr_population.method.phases import StepContext
+from azr_population.recipes.stored_scores import Scores, mean_adapter, stored_students
 from azr_population.runs.run_data import RunData
-from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.lowrank import decompose
-from azr_population.weights.operators import adapter_like
+from azr_population.weights.adapter import Adapter
 
 HELD_OUT, CHOICE = 9494, 9595
 TASKS, LAST, MARGIN = 240, 10, 0.02
 """Held-out tasks; steps whose tasks the specialists answer; the margin of every question."""
-
-
-class Scores:
-    """Scores of adapters at tasks, in the engine's only slot."""
-
-    def __init__(self, context: StepContext) -> None:
-        self._context = context
-
-    def shares(
-        self, adapter: Adapter, tasks: Sequence[Task], temperature: float, samples: int, seed: int
-    ) -> list[float]:
-        """The share of right answers to each task. Raises ValueError: one could not be judged."""
-        self._context.engine.write(0, adapter)
-        return all_known(solved_shares(self._context, tasks, 0, temperature, samples, seed))
-
-    def greedy(self, adapter: Adapter, tasks: Sequence[Task]) -> float:
-        return fmean(self.shares(adapter, tasks, 0.0, 1, 0))
-
-
-def students(run: Path) -> list[Adapter]:
-    """Its students after the last step, by name."""
-    _, *members = find_members(run)
-    return [member.adapter() for member in members if member.solves]
-
-
-def any_right(scores: Scores, four: Sequence[Adapter], tasks: Sequence[Task], seed: int) -> float:
-    """The share of tasks that one of four members answers rightly, each once at temperature 1."""
-    rates = [
-        scores.shares(adapter, tasks, 1.0, 1, 10 * seed + place)
-        for place, adapter in enumerate(four)
-    ]
-    return fmean(float(any(of_task)) for of_task in zip(*rates, strict=True))
 
 
 def of_independent(rights: Sequence[Sequence[float]]) -> list[float]:
@@ -78,17 +41,6 @@ def of_independent(rights: Sequence[Sequence[float]]) -> list[float]:
     n, whole = len(rights), pass_at_4(rights)
     without = [pass_at_4([*rights[:i], *rights[i + 1 :]]) for i in range(n)]
     return [n * whole - (n - 1) * each for each in without]
-
-
-def soup(adapters: Sequence[Adapter]) -> Adapter:
-    """The mean of their dW, truncated to the first one's rank."""
-    first, factors = adapters[0], list[Factors]()
-    for name, pair in first.factors.items():
-        pairs = [adapter.factors[name] for adapter in adapters]
-        B = torch.cat([each.B.double() / len(pairs) for each in pairs], dim=1)
-        spectrum = decompose(B, torch.cat([each.A for each in pairs]))
-        factors.append(spectrum.best(first.spec.rank, pair.A.dtype))
-    return adapter_like(first, factors)
 
 
 def specialist_gain(scores: Scores, run: Path, four: Sequence[Adapter]) -> float:
@@ -141,20 +93,20 @@ def main() -> None:
         scores, types = Scores(members.context), members.plan.types
         exam = draw_eval_tasks(TASKS, HELD_OUT, types)
         choice = draw_eval_tasks(TASKS, CHOICE, types)
-        alone = {seed: students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
+        alone = {seed: stored_students(runs / "1t1s" / f"seed_{seed}")[0] for seed in numbers}
         for seed in numbers:
             run = runs / "4t4s" / f"seed_{seed}"
-            four = students(run)
+            four = stored_students(run)
             once = scores.shares(alone[seed], exam, 1.0, 4, seed)
             greedy = [scores.greedy(adapter, exam) for adapter in four]
             chosen = max(range(len(four)), key=lambda i: scores.greedy(four[i], choice))
             of_seed = {
-                "four, any right": any_right(scores, four, exam, seed),
+                "four, any right": scores.any_right(four, exam, seed),
                 "one four times, any right": fmean(float(share > 0) for share in once),
                 "mean of four": fmean(greedy),
                 "chosen": greedy[chosen],
                 "one": scores.greedy(alone[seed], exam),
-                "soup": scores.greedy(soup(four), exam),
+                "soup": scores.greedy(mean_adapter(four), exam),
                 "specialists": specialist_gain(scores, run, four),
             }
             print(seed, json.dumps(of_seed), flush=True)

@@ -1,0 +1,185 @@
+"""Do children end where their parent does, if both train on the same tasks? (README.md, "The
+operator test")
+
+    python recipes/paper/fig6_children/operator_test.py RUNS OUT
+
+RUNS has folders 4t4s/seed_N of finished runs. OUT gets scores.csv, a line for each seed, arm and
+eval; an arm that it has is not played again. The table (operators.csv) and the picture
+(operators.svg) are made from it; without RUNS only these are."""
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from azr_population.analysis import charts
+from azr_population.analysis.statistics import compare, interval_text
+from azr_population.analysis.svg import to_svg
+from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
+from azr_population.domains.task import Task
+from azr_population.engines.engine import Hyperparameters
+from azr_population.eval.members import MemberSet, StoredMember, find_members, open_members
+from azr_population.method.held_out_eval import all_known, solved_shares
+from azr_population.method.matchmaking import Match
+from azr_population.method.members import Member, Role
+from azr_population.method.phases import propose_and_judge, solve_and_grade
+from azr_population.method.rewards import reward_attempts
+from azr_population.method.training import attempts_that_teach, training_samples, update
+from azr_population.recipes.stored_scores import mean_adapter
+from azr_population.streams import Streams
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.breeding import all_operators, breed
+
+OPERATORS = tuple(operator.name for operator in all_operators() if operator.code)
+UNTOUCHED, CONTROLS = "untouched", ("copy_parent", "linear_0_5")
+ARMS = (UNTOUCHED, *CONTROLS, *OPERATORS)
+EVAL_SEED, EVAL_TASKS = 9999, 1920
+"""The exam is the deep half of these, 7 to 12 statements."""
+EVAL_STEPS, ENDS = (0, 2, 5, 10, 15, 18, 20), (18, 20)
+"""Steps of evals, and those whose mean counts as the end."""
+MARGIN, LEVEL = 0.015, 0.10
+"""A child is equal to its untouched parent if the 90% interval of their difference lies within the
+margin: two one-sided tests at 5% (Schuirmann 1987)."""
+COLUMNS = ["seed", "arm", "step", "score"]
+
+
+class OperatorTest:
+    """The arms of one seed: children of the two best rated students, at tasks of the teachers."""
+
+    def __init__(self, loaded: MemberSet, seed: int) -> None:
+        self._context, self._config = loaded.context, loaded.plan.config
+        self._types, self._streams, self._seed = loaded.plan.types, Streams(seed), seed
+        tasks = draw_eval_tasks(EVAL_TASKS, EVAL_SEED, self._types)
+        names = strata(EVAL_TASKS) * len(self._types)
+        self._exam = [t for t, name in zip(tasks, names, strict=True) if name.startswith("deep")]
+        students = [member for member in loaded.members if member.solves and member.folder]
+        ranked = sorted(students, key=lambda member: -member.metrics["mu"])
+        self._parents = [member.adapter() for member in ranked[:2]]
+        self._tasks = self._propose([m for m in loaded.members if m.proposes and m.folder])
+
+    def _propose(self, teachers: Sequence[StoredMember]) -> list[list[Task]]:
+        """The valid tasks of each step, the same for all arms: of every teacher the same number of
+        proposals."""
+        each = self._config.population.batch_size // len(teachers)
+        steps: list[list[Task]] = [[] for _ in range(EVAL_STEPS[-1])]
+        for number, teacher in enumerate(teachers):
+            self._context.engine.write(0, teacher.adapter())
+            match = Match(Member(teacher.name, Role.TEACHER, 0), Member("none", Role.STUDENT, 0))
+            asked = [(match, self._types[i % len(self._types)]) for i in range(each * len(steps))]
+            seed = self._streams.integer("propose", number)
+            proposals = propose_and_judge(self._context, asked, self._config.task, seed)
+            for place, proposal in enumerate(proposals):
+                if proposal.task is not None:
+                    steps[place // each].append(proposal.task)
+        return steps
+
+    def play(self, arm: str) -> Iterator[tuple[int, str, int, float]]:
+        """Trains the arm; yields its rows of scores.csv."""
+        population, engine = self._config.population, self._context.engine
+        engine.write(0, self._child(arm))  # with a fresh optimizer
+        for step in range(EVAL_STEPS[-1] + 1):
+            if step:
+                seed = self._streams.integer(f"solve {arm}", step)
+                tasks, samples = self._tasks[step - 1], population.samples_per_task
+                problems = solve_and_grade(self._context, tasks, 0, seed, samples)
+                reward_attempts(problems, population)
+                chosen = attempts_that_teach(
+                    problems,
+                    population.attempt_batch_size,
+                    population,
+                    self._streams.numpy(f"attempts {arm}", step),
+                )
+                update(
+                    engine, training_samples(chosen), {0: Hyperparameters(population.student_lr)}
+                )
+            if step in EVAL_STEPS:
+                shares = all_known(solved_shares(self._context, self._exam, 0, 0.0, 1, 0))
+                yield self._seed, arm, step, sum(shares) / len(shares)
+
+    def _child(self, arm: str) -> Adapter:
+        if arm in (UNTOUCHED, "copy_parent"):
+            return self._parents[0]
+        if arm == "linear_0_5":
+            return mean_adapter(self._parents)
+        return breed({arm: 1.0}, self._parents, self._streams.torch(f"breed {arm}"))[0]
+
+
+def play(runs: Path, scores: Path) -> None:
+    """Plays the arms that the file of scores lacks, seed by seed."""
+    played = set()
+    if scores.is_file():
+        played = {(row.seed, row.arm) for row in pd.read_csv(scores).itertuples()}
+    else:
+        scores.parent.mkdir(parents=True, exist_ok=True)
+        scores.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    for run in sorted((runs / "4t4s").glob("seed_*")):
+        seed = int(run.name.removeprefix("seed_"))
+        missing = [arm for arm in ARMS if (seed, arm) not in played]
+        if not missing:
+            continue
+        with open_members(find_members(run)) as loaded:
+            test = OperatorTest(loaded, seed)
+            for arm in missing:
+                rows = list(test.play(arm))
+                with scores.open("a", encoding="utf-8", newline="") as file:
+                    csv.writer(file, lineterminator="\n").writerows(rows)
+                print(
+                    f"seed {seed}, {arm}: {rows[0][3]:.1%}, at the end {rows[-1][3]:.1%}",
+                    flush=True,
+                )
+
+
+def table(scores: pd.DataFrame) -> pd.DataFrame:
+    """A row for each arm: its differences to the untouched parent in points."""
+    ends = scores[scores["step"].isin(ENDS)].groupby(["arm", "seed"])["score"].mean().unstack(0)
+    births = scores[scores["step"] == 0].pivot(index="seed", columns="arm", values="score")
+    rows = []
+    for arm in ARMS[1:]:
+        birth = compare(100 * births[arm], 100 * births[UNTOUCHED], True, LEVEL)
+        end = compare(100 * ends[arm], 100 * ends[UNTOUCHED], True, LEVEL)
+        row = {"arm": arm, "seeds": end.n}
+        for name, test in (("at birth", birth), ("at the end", end)):
+            row |= {name: test.mean, f"{name}, low": test.low, f"{name}, high": test.high}
+        for control in CONTROLS:
+            test = compare(100 * ends[arm], 100 * ends[control], True)
+            row[f"above {control} [95%]"] = "" if arm == control else interval_text(test)
+        row["equal"] = abs(end.low) < 100 * MARGIN and abs(end.high) < 100 * MARGIN
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw(frame: pd.DataFrame, path: Path) -> None:
+    """The differences at the end with their intervals."""
+    equal = frame["equal"]
+    marked = frame["arm"] + equal.map({True: ": equal", False: ""})
+    ends = {name: frame[f"at the end{suffix}"] for name, suffix in _BOUNDS.items()}
+    count = int(equal[frame["arm"].isin(OPERATORS)].sum())
+    to_svg(
+        charts.intervals(pd.DataFrame({"label": marked, **ends, "sure": equal}), "points"),
+        path,
+        f"After 20 steps children of {count} of {len(OPERATORS)} operators equal their parent",
+        [
+            "Child less untouched parent, greedy on programs of 7 to 12 statements; 90% intervals",
+            f"over {frame['seeds'].min()} seeds. Equal: within {100 * MARGIN:g} points.",
+        ],
+    )
+
+
+_BOUNDS = {"mean": "", "low": ", low", "high": ", high"}
+
+
+def main() -> None:
+    *runs, out = map(Path, sys.argv[1:])
+    scores = out / "scores.csv"
+    for folder in runs:
+        play(folder, scores)
+    frame = table(pd.read_csv(scores))
+    frame.round(3).to_csv(out / "operators.csv", index=False)
+    draw(frame, out / "operators.svg")
+    print(frame.to_string(index=False, float_format="{:+.2f}".format))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Scores of stored members at tasks, and the mean of several, for what a run does not record."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from azr_population.domains.task import Task
+from azr_population.errors import UserError
+from azr_population.eval.members import find_members
+from azr_population.method.held_out_eval import all_known, solved_shares
+from azr_population.method.phases import StepContext
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.lowrank import decompose
+from azr_population.weights.operators import adapter_like
+
+
+class Scores:
+    """Scores of adapters at tasks, in the engine's only slot."""
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
+
+    def shares(
+        self, adapter: Adapter, tasks: Sequence[Task], temperature: float, samples: int, seed: int
+    ) -> list[float]:
+        """The share of right answers to each task. Raises ValueError: one could not be judged."""
+        self._context.engine.write(0, adapter)
+        return all_known(solved_shares(self._context, tasks, 0, temperature, samples, seed))
+
+    def greedy(self, adapter: Adapter, tasks: Sequence[Task]) -> float:
+        """The share of tasks that the adapter solves by greedy decoding."""
+        return fmean(self.shares(adapter, tasks, 0.0, 1, 0))
+
+    def any_right(self, adapters: Sequence[Adapter], tasks: Sequence[Task], seed: int) -> float:
+        """The share of tasks that one of the adapters solves, each once at temperature 1."""
+        rates = [
+            self.shares(adapter, tasks, 1.0, 1, 10 * seed + number)
+            for number, adapter in enumerate(adapters)
+        ]
+        return fmean(float(any(shares)) for shares in zip(*rates, strict=True))
+
+
+def stored_students(run: Path, step: int | None = None) -> list[Adapter]:
+    """The adapters of a run's students, by name: after its last step, or after `step`, of which it
+    has a snapshot. Raises UserError: it has not."""
+    _, *members = find_members(run, every=step or 0)
+    wanted = step or max(member.step for member in members)
+    # A snapshot of the last step is the same member once more.
+    students = {m.name: m for m in members if m.solves and m.step == wanted}
+    if not students:
+        raise UserError(f"{run} has no students of step {wanted}")
+    return [students[name].adapter() for name in sorted(students)]
+
+
+def mean_adapter(adapters: Sequence[Adapter]) -> Adapter:
+    """The mean of their dW, truncated to the first one's rank."""
+    first, factors = adapters[0], list[Factors]()
+    for name, pair in first.factors.items():
+        pairs = [adapter.factors[name] for adapter in adapters]
+        B = torch.cat([each.B.double() / len(pairs) for each in pairs], dim=1)
+        spectrum = decompose(B, torch.cat([each.A for each in pairs]))
+        factors.append(spectrum.best(first.spec.rank, pair.A.dtype))
+    return adapter_like(first, factors)

@@ -1,0 +1,72 @@
+"""recipes/paper/fig6_children/operator_test: its table on made scores, and a miniature of it."""
+
+import itertools
+import sys
+from pathlib import Path
+from random import Random
+
+import pandas as pd
+import pytest
+from small_run import SMALL
+
+from azr_population.cli.app import main
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "paper" / "fig6_children"
+
+
+@pytest.fixture
+def operator_test(monkeypatch):
+    monkeypatch.syspath_prepend(RECIPE)
+    import operator_test
+
+    yield operator_test
+    sys.modules.pop("operator_test")
+
+
+def made_scores(test, shifts, seeds=8, noise=0.004):
+    draw = Random(3)
+    rows = [
+        (seed, arm, step, 0.3 + shifts.get(arm, 0.0) * (step > 0) + draw.gauss(0, noise))
+        for seed, arm, step in itertools.product(range(seeds), test.ARMS, test.EVAL_STEPS)
+    ]
+    return pd.DataFrame(rows, columns=test.COLUMNS)
+
+
+def test_only_what_lies_within_the_margin_is_equal(operator_test, tmp_path):
+    scores = made_scores(operator_test, {"dare": -0.02, "layer_wise": 0.02, "linear_0_5": -0.03})
+    table = operator_test.table(scores).set_index("arm")
+    assert list(table.index[table["equal"]]) == [
+        arm for arm in operator_test.ARMS[1:] if arm not in ("dare", "layer_wise", "linear_0_5")
+    ]
+    assert table.loc["dare", "at the end"] == pytest.approx(-2.0, abs=0.4)
+    assert abs(table.loc["dare", "at birth"]) < 0.4
+    assert table.loc["dare", "above linear_0_5 [95%]"].startswith(("1.", "0.9"))
+    operator_test.draw(table.reset_index(), tmp_path / "a.svg")
+    assert "6 of 8" in (tmp_path / "a.svg").read_text()
+
+
+def test_noise_beyond_the_margin_is_not_called_equal(operator_test):
+    table = operator_test.table(made_scores(operator_test, {}, seeds=4, noise=0.03))
+    assert not table["equal"].any()
+    two = operator_test.table(made_scores(operator_test, {}, seeds=2))
+    assert not two["equal"].any()  # two seeds have no interval
+
+
+@pytest.mark.slow
+def test_a_miniature_is_played_and_continued(operator_test, tmp_path, monkeypatch):
+    monkeypatch.setattr(operator_test, "EVAL_TASKS", 24)
+    monkeypatch.setattr(operator_test, "EVAL_STEPS", (0, 1, 2))
+    monkeypatch.setattr(operator_test, "ENDS", (1, 2))
+    run = tmp_path / "runs" / "4t4s" / "seed_5"
+    assert main(["train", *SMALL, "population=4t4s", "run.steps=1", f"run.dir={run}"]) == 0
+    scores = tmp_path / "scores.csv"
+    operator_test.play(tmp_path / "runs", scores)
+    table = pd.read_csv(scores)
+    assert list(table["arm"].unique()) == list(operator_test.ARMS) and len(table) == 33
+    births = table[table["step"] == 0].set_index("arm")["score"]
+    assert births["copy_parent"] == births["untouched"]
+    # An arm that is missing is played again, with the same numbers.
+    kept = scores.read_text().splitlines(keepends=True)
+    scores.write_text("".join(kept[:-3]))
+    operator_test.play(tmp_path / "runs", scores)
+    assert scores.read_text().splitlines(keepends=True) == kept
