@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from azr_population.runs.records import by_number
@@ -73,9 +74,10 @@ def curves(
     unit: str = "",
     percent: bool = False,
     smooth: bool = False,
-    dashes: bool | Sequence[Sequence[int]] = False,
+    dashes: bool = False,
     events: Sequence[float] = (),
     steps: int = 0,
+    ends: Mapping[str, str] | None = None,
 ) -> Chart:
     """Lines over steps: a thick one for each `series`, thin ones for its `member`s (or seeds).
 
@@ -86,9 +88,11 @@ def curves(
         percent: values are shares; the axis then shows ten points at least, and says so where it
             does not begin at 0.
         smooth: thick lines can be running means; the page has a switch (`smooth`).
-        dashes: series differ by dashes too; or their lengths, one for each series.
+        dashes: series differ by dashes too.
         events: steps that are marked on the axis.
         steps: the axis ends here, or with the data.
+        ends: for each series a number that stands with its name at the line's end, in place of a
+            legend.
     """
     frame = downsampled(frame, smooth)
     names = list(dict.fromkeys(frame["series"]))
@@ -97,9 +101,11 @@ def curves(
     thin = bool(frame["member"].notna().any())
     stroke: dict[str, Any] = {"symbolType": "stroke", "symbolOpacity": 1, "symbolSize": 200}
     columns = legend_columns(names)
-    legend = alt.Legend(**stroke, columns=columns) if len(names) > 1 or thin else None
+    labelled = not ends and (len(names) > 1 or thin)
+    legend = alt.Legend(**stroke, columns=columns) if labelled else None
     x = step_axis("step").scale(domain=[0, steps or float(frame["step"].max())], nice=False)
-    scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
+    # Labels stand where the domain puts them, so that it is not rounded then.
+    scale = alt.Scale(domain=[low, high], nice=False if ends else 4, clamp=True)
     axis = alt.Axis(format="~%" if percent else ",~f")
     if percent and low > 0:
         unit = f"{unit}, axis cut".removeprefix(", ")
@@ -127,8 +133,6 @@ def curves(
     dash: Any = alt.Undefined
     if dashes:
         dash = alt.StrokeDash("series:N", legend=legend).scale(domain=names)
-        if dashes is not True:
-            dash = dash.scale(domain=names, range=list(dashes))
     layers.append(
         main.mark_line(strokeWidth=2.25, clip=True, point={"size": 26} if few else False).encode(
             strokeDash=dash,
@@ -144,8 +148,31 @@ def curves(
                 x=alt.X("step:Q"), y=alt.YValue(HEIGHT - 5), y2=alt.Y2Value(HEIGHT)
             )
         )
+    if ends:
+        at = alt.Chart(_label_heights(frame, ends, low, high)).encode(
+            x=alt.value(alt.expr("width")), y=alt.Y("height:Q", scale=scale), color=colour
+        )
+        text: dict[str, Any] = {"align": "left", "dx": 8, "fontSize": 14}
+        layers.append(at.mark_text(dy=-8, fontWeight=600, **text).encode(text="series:N"))
+        layers.append(at.mark_text(dy=8, **text).encode(text="text:N"))
     chart: Chart = alt.layer(*layers, width="container", height=HEIGHT)
     return chart.add_params(alt.param("member", value=""), alt.param("smooth", value=True))
+
+
+def _label_heights(
+    frame: pd.DataFrame, ends: Mapping[str, str], low: float, high: float
+) -> pd.DataFrame:
+    """A row for each line: `series`, `text` and `height`, which is where the line ends, or as near
+    to it as labels of two lines allow that do not overlap."""
+    from scipy.optimize import isotonic_regression  # imported late: pages have legends
+
+    last = frame[frame["member"].isna()].groupby("series")["value"].last().sort_values()
+    gap = min(34 / HEIGHT, 1 / max(len(last) - 1, 1)) * (high - low)
+    steps = gap * np.arange(len(last))
+    height = isotonic_regression(last.to_numpy() - steps).x + steps
+    height -= max(height[-1] - high, 0.0)
+    height += max(low - height[0], 0.0)
+    return pd.DataFrame({"series": last.index, "text": last.index.map(ends), "height": height})
 
 
 _SHOWN = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
@@ -180,7 +207,7 @@ def _values_at_pointer(frame: pd.DataFrame, names: Sequence[str], thin: bool, fo
 
 def step_axis(field: str) -> alt.X:
     """The horizontal axis of a chart over steps."""
-    axis = alt.Axis(titleAnchor="end", tickMinStep=1, format="d")
+    axis = alt.Axis(titleAnchor="end", tickMinStep=1, tickCount=7, format="d")
     return alt.X(f"{field}:Q", title="step", axis=axis)
 
 

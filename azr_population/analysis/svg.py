@@ -1,4 +1,4 @@
-"""Charts as SVG, for documents."""
+"""Charts as SVG, for documents, light and dark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from azr_population.analysis.charts import CARD, THEME, Chart, specification
+from azr_population.analysis.charts import CARD, DARK, THEME, Chart, specification
 
 _SIZES = {"labelFontSize": 13, "titleFontSize": 13}
 _PRINTED: dict[str, Any] = {
@@ -21,8 +21,9 @@ _PRINTED: dict[str, Any] = {
 def to_svg(
     chart: Chart, path: Path, title: str | Sequence[str] = "", below: Sequence[str] = ()
 ) -> Path:
-    """Draws the chart on a light card as SVG, the plot 480 pixels wide unless it says otherwise,
-    with letters of 9 points or more where it is printed 15 cm wide; equal data gives equal bytes.
+    """Draws the chart on a card as SVG, the plot 480 pixels wide unless it says otherwise, with
+    letters of 9 points or more where it is printed 15 cm wide; equal data gives equal bytes. Where
+    the reader's system is dark, so are the colours.
 
     Args:
         title: the claim, or its lines.
@@ -40,5 +41,13 @@ def to_svg(
 
     svg = vl_convert.vegalite_to_svg(spec)
     svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
+    night = "".join(
+        f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
+        for light, dark in DARK.items()
+        for attribute in ("fill", "stroke")
+        if f'{attribute}="{light}"' in svg
+    )
+    style = f"<style>@media (prefers-color-scheme:dark){{{night}}}</style>"
+    svg = re.sub("(<svg[^>]*>)", rf"\g<1>{style}", svg, count=1)
     path.write_text(svg, encoding="utf-8")
     return path

@@ -1,10 +1,11 @@
-"""A recipe's figures: each has for a title the sentence that its numbers make."""
+"""A recipe's figures: each has for a title what its numbers show, and the numbers at its lines."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,16 @@ from azr_population.runs.run_data import RunData
 
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 """arm -> seed -> the tidy table of a run, without its members."""
-STYLES = {
-    "single": (charts.CATEGORIES[0], [1, 0]),
-    "1t1s": (charts.CATEGORIES[1], [6, 3]),
-    "4t4s": (charts.CATEGORIES[2], [2, 2]),
+_TITLE, _SMALL = 58, 74
+"""Characters of a line above a figure, of the title and below it."""
+_PLOT = 330
+"""Pixels of a plot beside which the lines' labels stand."""
+_WORDS = {
+    "change": ("no change shown", "up", "down"),
+    "level": ("no difference shown", "above", "below"),
+    "ratio": ("no difference shown", "more", "less"),
 }
-"""Colour and dashes of the paper's arms, alike in all figures; others take what is left."""
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3])
-_AGAIN = (*_DASHES[1:], _DASHES[0])
-"""The seventh colour is near the first, so that it is not solid too."""
-_WIDTH = 72
-"""Characters of a line above a figure."""
+"""What is said of intervals that have a reference inside, lie above it, and below it."""
 
 
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
@@ -72,44 +72,60 @@ def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
 
 
 def draw_figure(
-    chart: Chart, tables: Tables, lengths: Mapping[str, int], arms: Arms, path: Path
+    chart: Chart,
+    tables: Tables,
+    lengths: Mapping[str, int],
+    arms: Arms,
+    path: Path,
+    results: pd.DataFrame | None = None,
 ) -> tuple[pd.DataFrame, str]:
-    """Draws the chart to `path`; returns its data and its sentence, both empty where no run has the
-    metric."""
+    """Draws the chart to `path`; returns its data and its title, both empty where no run has the
+    metric. `results` is the recipe's table, which says what differs from the first arm."""
     if chart.ratio:
         return _ratios(chart, tables, lengths, arms, path)
     lines: dict[str, dict[str, pd.Series]] = {}
-    arm_of: dict[str, str] = {}
     for arm, of_arm in tables.items():
-        for role in chart.roles:
-            if by_seed := _up_to(lengths[arm], of_arm, chart.metric, role):
-                name = arms.find(arm).title + (f", {role}s" if role else "")
-                lines[name], arm_of[name] = by_seed, arm
+        if by_seed := _up_to(lengths[arm], of_arm, chart.metric, chart.role):
+            lines[arm] = by_seed
     if not lines:
         return pd.DataFrame(), ""
     percent = is_percent(chart.metric)
     estimates = {}
-    for name, of_name in lines.items():
-        steps = lengths[arm_of[name]]
-        values = {seed: REDUCERS[chart.reduce](points, steps) for seed, points in of_name.items()}
+    for arm, of_arm in lines.items():
+        values = {seed: REDUCERS[chart.reduce](of, lengths[arm]) for seed, of in of_arm.items()}
         measured = {s: v for s, v in values.items() if not math.isnan(v)}
-        estimates[name] = level_of(chart.metric, chart.reduce, measured)
-    sentence = _sentence(chart, estimates, percent)
-    frame = pd.concat([band(of).assign(series=name) for name, of in lines.items()])
+        estimates[arm] = level_of(chart.metric, chart.reduce, measured)
+    titles = {arm: arms.find(arm).title for arm in lines}
+    frame = pd.concat([band(of).assign(series=titles[arm]) for arm, of in lines.items()])
     if percent:  # a bound beyond what is possible says nothing
         frame[["low", "high"]] = frame[["low", "high"]].clip(0.0, 1.0)
-    styles = _styles(arm_of)
+    changes = chart.reduce == "change"
+    palette = dict(zip(arms.arms, itertools.cycle(charts.CATEGORIES), strict=False))
+    colours = {titles[arm]: palette[arm] for arm in lines}
+    ends = {titles[arm]: interval_text(e, percent, changes) for arm, e in estimates.items()}
+    shown = frame
+    if chart.mark is not None:
+        reference = {"series": chart.mark_label, "value": chart.mark}
+        ended = pd.DataFrame([{"step": step, **reference} for step in (1, frame["step"].max())])
+        shown, colours[chart.mark_label] = pd.concat([frame, ended]), charts.SOFT
+        ends[chart.mark_label] = f"{100 * chart.mark:g}%" if percent else f"{chart.mark:g}"
     drawing = charts.curves(
-        frame.reset_index(drop=True),
-        {name: style[0] for name, style in styles.items()},
-        unit=chart.unit,
-        percent=percent,
-        dashes=[style[1] for style in styles.values()],
+        shown.reset_index(drop=True), colours, unit=chart.unit, percent=percent, ends=ends
     )
-    counts = ", ".join(f"{name} {len(of)}" for name, of in lines.items())
-    note = f"Lines: means over seeds ({counts}); bands: 95% intervals of the mean."
-    to_svg(drawing, path, *_heading(chart, sentence, note))
-    return frame, sentence
+    if changes:
+        against, signs = "", {arm: _sign(test) for arm, test in estimates.items()}
+    elif chart.mark is not None:
+        against = _the(chart.mark_label)
+        signs = {arm: _sign(test, chart.mark) for arm, test in estimates.items()}
+    else:
+        first, signs = next(iter(lines)), _signs(chart, results, list(lines))
+        against = _the(titles[first])
+    claim = _claim(chart, signs, titles, against)
+    number = {"change": "change, late less early", "last": "at the end"}.get(chart.reduce, "late")
+    note = f"Lines: means over seeds; bands: 95% intervals. Numbers: {number}, with 95% intervals."
+    heading = _heading(chart, claim, note, [len(of) for of in lines.values()])
+    to_svg(drawing.properties(width=_PLOT), path, *heading)
+    return frame, claim
 
 
 def births_figure(
@@ -117,92 +133,114 @@ def births_figure(
 ) -> tuple[pd.DataFrame, str]:
     """As `figure`, of the children of all arms: a line for each operator."""
     of_arms = [run for of_arm in runs.values() for run in of_arm.values()]
-    frame = recovery(of_arms, chart.metric, chart.roles[0])
+    frame = recovery(of_arms, chart.metric, chart.role)
     if not len(frame):
         return frame, ""
     percent = is_percent(chart.metric)
-    said = []
-    for step, when in ((0, "the replaced"), (SPAN, "children at first"), (LAST, "at the end")):
-        for line in frame[(frame["step"] == step) & (frame["operator"] == ALL)].itertuples():
-            test = Estimate(line.value, line.low, line.high, (line.seeds,))
-            text = interval_text(test, percent, signed=True)
-            said.append(f"{when} {text} ({line.births} births, {line.seeds} seeds)")
-    sentence = f"{chart.title}: {', '.join(said)}"
-    born = frame.groupby("operator", sort=False)["births"].max()
-    names = {operator: f"{operator}, n = {n}" for operator, n in born.items()}
-    lines = frame.assign(series=frame["operator"].map(names))
-    lines[["low", "high"]] = lines[["low", "high"]].where(lines["operator"] == ALL)
+    everyone = frame[frame["operator"] == ALL].set_index("step")
+    said: dict[str, list[str]] = {}
+    for step, when in ((SPAN, f"in the first {SPAN} steps"), (LAST, f"by step {LAST}")):
+        for row in everyone[everyone.index == step].itertuples():
+            test = Estimate(row.value, row.low, row.high, (row.seeds,))
+            said.setdefault(_word(_sign(test), "level"), []).append(when)
+    role = chart.role
+    claim = f"{chart.title}, children beside other {role}s: "
+    claim += ", ".join(f"{word} {_joined(when)}" for word, when in said.items())
+    end = everyone.iloc[-1]
+    number = Estimate(end.value, end.low, end.high, (end.seeds,))
+    operators = frame["operator"].where(frame["operator"] != ALL)
+    lines = frame.assign(series="all children", member=operators)
+    lines[["low", "high"]] = lines[["low", "high"]].where(operators.isna())
     drawing = charts.curves(
-        lines.drop(columns="seeds"),
-        dict(zip(names.values(), charts.CATEGORIES, strict=False)),
+        lines.drop(columns=["seeds", "operator"]),
+        {"all children": charts.ROLES[role]},
         unit=chart.unit,
         percent=percent,
+        ends={"all children": interval_text(number, percent, signed=True)},
     )
+    born = frame[frame["step"] == SPAN].set_index("operator")["births"]
     note = (
-        f"Means over the {SPAN} steps up to this one after a birth, less the other "
-        f"{chart.roles[0]}s that are older than {YOUNG} steps; step 0: the member that was "
-        "replaced. n: births. Band: 95% over seeds. Children that were replaced are in no later "
-        "point."
+        f"Children less the other {role}s that are older than {YOUNG} steps, means over the {SPAN} "
+        f"steps up to this one after the birth ({born.get(ALL, 0)} births; thin: one operator "
+        "each). Step 0: the member that was replaced. Band and number: 95% over seeds. Children "
+        "that were replaced are in no later point."
     )
-    to_svg(drawing, path, *_heading(chart, sentence, note))
-    return frame, sentence
+    heading = _heading(chart, claim, note, [int(everyone["seeds"].max())])
+    to_svg(drawing.properties(width=_PLOT), path, *heading)
+    return frame, claim
 
 
-def _styles(arm_of: Mapping[str, str]) -> dict[str, tuple[str, list[int]]]:
-    """Colour and dashes by series; two roles of an arm have two dashes."""
-    unused = [
-        (colour, dash)
-        for colour, dash in zip(charts.CATEGORIES, _DASHES + _AGAIN, strict=True)
-        if not any(colour == taken for taken, _ in STYLES.values())
-    ]
-    styles: dict[str, tuple[str, list[int]]] = {}
-    of_arms: dict[str, tuple[str, list[int]]] = {}
-    for name, arm in arm_of.items():
-        again = arm in of_arms
-        if not again:
-            of_arms[arm] = STYLES[arm] if arm in STYLES else unused.pop(0)
-        colour, dash = of_arms[arm]
-        styles[name] = (colour, [2, 5] if again else dash)
-    return styles
+def _sign(test: Estimate, reference: float = 0.0) -> int | None:
+    """1 and -1 where the interval lies above and below the reference, 0 where it has it inside, and
+    None without an interval."""
+    if math.isnan(test.low):
+        return None
+    return int(test.low > reference) - int(test.high < reference)
 
 
-def _sentence(chart: Chart, estimates: Mapping[str, Estimate], percent: bool) -> str:
-    """`AST nodes: down 1.5 with the single agent; up 1.3 with 1T+1S`, or the levels at the end."""
-    if chart.reduce != "change":
-        when = "at the end" if chart.reduce == "last" else "late"
-        levels = [f"{interval_text(e, percent)} {_with(name)}" for name, e in estimates.items()]
-        return f"{chart.title} {when}: {'; '.join(levels)}"
-    said: dict[str, list[str]] = {"moved": [], "no change shown": [], "no interval": []}
-    for name, test in estimates.items():
-        size = f"{100 * abs(test.mean):.1f} points" if percent else _short(abs(test.mean))
-        if math.isnan(test.low):
-            said["no interval"].append(_with(name))
-        elif test.low <= 0 <= test.high:
-            said["no change shown"].append(_with(name))
-        else:
-            said["moved"].append(f"{'up' if test.mean > 0 else 'down'} {size} {_with(name)}")
-    parts = said.pop("moved")
-    parts += [f"{words} {_joined(names)}" for words, names in said.items() if names]
-    return f"{chart.title}: {'; '.join(parts)}"
+def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[str, int | None]:
+    """How the arms differ from the first, by the recipe's table; empty where it does not say."""
+    first, *others = arms
+    table = pd.DataFrame(columns=["metric"]) if results is None else results
+    table = table[table["metric"] == chart.metric]
+    if f"minus_{first}_mean" not in table:
+        return {}
+    same = (table["reduce"] == chart.reduce) & (table["role"] == chart.role)
+    of_arm = {row["arm"]: row for row in table[same].to_dict("records")}
+    mean = f"minus_{first}_mean"
+    return {
+        arm: int(math.copysign(of_arm[arm]["differs"], of_arm[arm][mean]))
+        for arm in others
+        if arm in of_arm
+    }
 
 
-def _with(name: str) -> str:
-    return f"with {'the ' if name.startswith('single') else ''}{name}"
+def _claim(
+    chart: Chart, signs: Mapping[str, int | None], titles: Mapping[str, str], against: str
+) -> str:
+    """The chart's own claim where the intervals bear it out, or which arms moved or differ."""
+    if chart.claim and chart.claim.holds(signs):
+        return chart.claim.text
+    when = {"change": "", "last": " at the end"}.get(chart.reduce, " late")
+    title = f"{chart.title}{when}"
+    if not signs:
+        return title
+    title += f", against {against}" if against else ""
+    groups: dict[str, list[str]] = {}
+    for arm, sign in signs.items():
+        word = _word(sign, "change" if chart.reduce == "change" else "level")
+        groups.setdefault(word, []).append(_the(titles[arm]))
+    return f"{title}: {_grouped(groups)}"
+
+
+def _word(sign: int | None, kind: str) -> str:
+    return "no interval" if sign is None else _WORDS[kind][sign]
+
+
+def _grouped(groups: Mapping[str, list[str]]) -> str:
+    """`up with the single agent and the pair; no change shown with the frozen teacher`."""
+    if len(groups) == 1 and sum(map(len, groups.values())) > 2:
+        return f"{next(iter(groups))} with all"
+    return "; ".join(f"{word} with {_joined(names)}" for word, names in groups.items())
+
+
+def _the(title: str) -> str:
+    return f"the {title}" if title[:1].islower() else title
 
 
 def _joined(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _short(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
-
-
-def _heading(chart: Chart, sentence: str, note: str) -> tuple[list[str], list[str]]:
-    """The lines of the title and those below it."""
+def _heading(
+    chart: Chart, claim: str, note: str, counts: Sequence[int]
+) -> tuple[list[str], list[str]]:
+    """The lines of the title, which ends with the seeds of an arm, and those below it."""
+    seeds = " to ".join(map(str, sorted({min(counts), max(counts)})))
     below = [note, f"The paper (7B, 200 steps): {chart.paper}." if chart.paper else ""]
-    lines: Iterable[str] = (line for text in below for line in textwrap.wrap(text, _WIDTH + 8))
-    return textwrap.wrap(sentence, _WIDTH - 8), list(lines)
+    lines: Iterable[str] = (line for text in below for line in textwrap.wrap(text, _SMALL))
+    count = f"(n = {seeds} seeds)".replace(" ", "\N{NO-BREAK SPACE}")
+    return textwrap.wrap(f"{claim} {count}", _TITLE), list(lines)
 
 
 def _ratios(
@@ -212,31 +250,36 @@ def _ratios(
     values = {
         arm: {
             seed: REDUCERS[chart.reduce](points, lengths[arm])
-            for seed, points in _up_to(lengths[arm], of_arm, chart.metric, chart.roles[0]).items()
+            for seed, points in _up_to(lengths[arm], of_arm, chart.metric, chart.role).items()
         }
         for arm, of_arm in tables.items()
     }
     first = next(iter(values.values()), {})
+    base = arms.find(next(iter(values))).title if values else ""
     if not first:
         return pd.DataFrame(), ""
-    rows, said = [], []
+    rows: list[dict[str, Any]] = []
+    groups: dict[str, list[str]] = {}
     for arm, of_arm in values.items():
         title = arms.find(arm).title
         test = interval({s: v / first[s] for s, v in of_arm.items() if first.get(s)})
         mean = interval_text(Estimate(interval(of_arm).mean, math.nan, math.nan, (1,)))
-        rows.append(
-            {"series": f"{title}, n = {test.n}", "value": test.mean, "low": test.low}
-            | {"high": test.high, "text": f"{mean} {chart.unit}"}
-        )
+        text = f"{mean} {chart.unit}"
         if of_arm is not first:
-            said.append(f"{title} has {interval_text(test)} times")
-    base = arms.find(next(iter(values))).title
-    sentence = f"{chart.title}: {', '.join(said)} that of the {base}"
+            text += f", {interval_text(test)} times the {base}'s"
+            groups.setdefault(_word(_sign(test, 1.0), "ratio"), []).append(_the(title))
+        rows.append(
+            {"series": title, "value": test.mean, "low": test.low, "high": test.high, "text": text}
+        )
+    claim = f"{chart.title}, against the {base}: {_grouped(groups)}"
     frame = pd.DataFrame(rows)
-    note = "Bars: means over seeds of the ratio; lines: 95% intervals."
-    drawing = _bars(frame, "times the single agent", chart.mark, "the paper, 7B on GPUs")
-    to_svg(drawing, path, *_heading(chart, sentence, note))
-    return frame, sentence
+    note = (
+        "Bars: times the first, means over seeds with 95% intervals. Numbers: medians over the "
+        "steps, means over seeds."
+    )
+    drawing = _bars(frame, f"times the {base}", chart.mark, chart.mark_label)
+    to_svg(drawing, path, *_heading(chart, claim, note, [len(of) for of in values.values()]))
+    return frame, claim
 
 
 def _bars(

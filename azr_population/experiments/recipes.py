@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -89,20 +90,38 @@ class TableRow(_Strict):
     """The paper's value, with its source."""
 
 
+class Claim(_Strict):
+    """A claim for the title of a chart, and by arms what bears it out: intervals above, below, and
+    around no change, or differences to the first arm."""
+
+    text: str
+    up: tuple[str, ...] = ()
+    down: tuple[str, ...] = ()
+    level: tuple[str, ...] = ()
+
+    def holds(self, signs: Mapping[str, int | None]) -> bool:
+        """Whether the arms have these signs: 1, -1 and 0."""
+        wanted = {1: self.up, -1: self.down, 0: self.level}
+        return all(signs.get(arm) == sign for sign, arms in wanted.items() for arm in arms)
+
+
 class Chart(_Strict):
-    """Curves over the steps, a line per arm (and role); its title becomes a sentence."""
+    """Curves over the steps, a line per arm; the title says what they show."""
 
     metric: str
     title: str
-    """Name of the measure; the sentence begins with it."""
+    """Name of the measure."""
+    claim: Claim | None = None
+    """The title in place of one that lists which arms moved."""
     unit: str = ""
-    roles: tuple[str, ...] = ("",)
+    role: str = ""
     reduce: Reduce = "change"
-    """Reduction of the curve to the value in the sentence."""
+    """Reduction of the curve to the number beside it."""
     ratio: bool = False
     """Bars over the first arm's value of the same seed."""
     mark: float | None = None
-    """The paper's value, drawn as a line."""
+    """A value to hold the arms against, drawn as a line."""
+    mark_label: str = ""
     births: bool = False
     """Whether it shows children beside the other members of their role, by operator
     (`analysis/children.py`)."""
@@ -144,6 +163,8 @@ class Recipe(_Strict):
     hypotheses: tuple[Hypothesis, ...] = ()
     decision: str = ""
     charts: tuple[Chart, ...] = ()
+    drawn: tuple[str, ...] = ()
+    """The arms in charts; all where it is empty."""
     table: tuple[TableRow, ...] = ()
     after_7b: str = ""
     """The last line of the script at 7B; `{runs}` are the run directories."""

@@ -104,12 +104,13 @@ def draw(plan: RecipePlan) -> Path:
         if any(row.metric.startswith(("eval/best", "eval/worst")) for row in recipe.table):
             parts.append(_BEST_NOTE)
     shown = _joined([*heading[2:], *parts])
+    drawn = {arm: tables[arm] for arm in recipe.drawn or tables if arm in tables} or tables
     for chart in recipe.charts:
         path = folder / f"{chart.file}.svg"
         if chart.births:
             lines, sentence = births_figure(chart, runs, path)
         else:
-            lines, sentence = draw_figure(chart, tables, plan.lengths, plan.arms, path)
+            lines, sentence = draw_figure(chart, drawn, plan.lengths, plan.arms, path, results)
         if not sentence:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue

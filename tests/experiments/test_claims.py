@@ -1,4 +1,4 @@
-"""Figures of recipes: the sentence is that of the numbers, and nothing is cut."""
+"""Figures of recipes: the title is what the numbers show, and nothing is cut."""
 
 import re
 
@@ -19,10 +19,15 @@ def run(first, last, metric="agent/lines"):
     return tidy([{"step": s, metric: first + (last - first) * s / 20} for s in range(1, 21)])
 
 
-def drawn(tmp_path, chart, tables):
-    given = Chart.model_validate(chart)
-    frame, sentence = draw_figure(given, tables, LENGTHS, read_arms(), tmp_path / "a.svg")
-    return frame, sentence, (tmp_path / "a.svg").read_text()
+def drawn(tmp_path, chart, tables, results=None):
+    given, path = Chart.model_validate(chart), tmp_path / "a.svg"
+    frame, claim = draw_figure(given, tables, LENGTHS, read_arms(), path, results)
+    return frame, claim, path.read_text()
+
+
+def words(svg):
+    """The text of a picture, its lines joined."""
+    return " ".join(re.sub(r"<[^>]+>", " ", svg).split())
 
 
 TABLES = {
@@ -31,22 +36,74 @@ TABLES = {
 }
 
 
-def test_the_title_is_a_sentence_of_the_numbers(tmp_path):
+def test_the_title_is_a_claim_and_numbers_stand_at_the_lines(tmp_path):
     chart = {"metric": "lines", "title": "Lines of programs", "paper": "fall and grow"}
-    frame, sentence, svg = drawn(tmp_path, chart, TABLES)
-    assert sentence.startswith("Lines of programs: down 1.79 with")
-    assert sentence.endswith("with the single agent; no change shown with 1T+1S")
-    text = re.sub(r"<[^>]+>", " ", svg)
-    assert "single agent 3, 1T+1S 3" in text and "95% intervals" in text
+    frame, claim, svg = drawn(tmp_path, chart, TABLES)
+    assert claim == (
+        "Lines of programs: down with the single agent; no change shown with the pair (1T+1S)"
+    )
+    text = words(svg)
+    assert "(n = 3 seeds)" in text and "95% intervals" in text
+    assert "-1.79 [-1.81, -1.77]" in text and "single agent pair (1T+1S)" in text
     assert "The paper (7B, 200 steps): fall and grow." in text
-    assert set(frame["series"]) == {"single agent", "1T+1S"}
+    assert set(frame["series"]) == {"single agent", "pair (1T+1S)"}
 
 
-def test_levels_are_said_where_the_end_counts(tmp_path):
-    tables = {"single": {f"seed_{i}": run(0.3, 0.4 + i / 100, "eval/greedy") for i in range(3)}}
+@pytest.mark.parametrize(
+    ("arms", "holds"),
+    [
+        ({"down": ["single"], "level": ["1t1s"]}, True),
+        ({"down": ["single", "1t1s"]}, False),
+        ({"up": ["single"]}, False),
+        ({"down": ["4t4s"]}, False),
+    ],
+)
+def test_a_claim_is_the_title_only_where_the_intervals_bear_it_out(arms, holds, tmp_path):
+    chart = {"metric": "lines", "title": "Lines", "claim": {"text": "Shorter alone", **arms}}
+    _, claim, svg = drawn(tmp_path, chart, TABLES)
+    assert (claim == "Shorter alone") == holds == ("Shorter alone" in svg)
+
+
+@pytest.mark.parametrize(
+    ("differs", "mean", "said"),
+    [(True, 0.2, "above"), (True, -0.2, "below"), (False, 0.2, "no difference shown")],
+)
+def test_levels_are_compared_as_the_table_compares_them(differs, mean, said, tmp_path):
+    row = {"metric": "eval/greedy", "reduce": "last", "role": "", "arm": "1t1s"}
+    results = pd.DataFrame([{**row, "minus_single_mean": mean, "differs": differs}])
     chart = {"metric": "eval/greedy", "title": "Held-out tasks", "reduce": "last"}
-    _, sentence, _ = drawn(tmp_path, chart, tables)
-    assert sentence == "Held-out tasks at the end: 41.0% [38.5, 43.5] with the single agent"
+    seeds = {f"seed_{i}": run(0.3, 0.4 + i / 100, "eval/greedy") for i in range(3)}
+    tables = {"single": seeds, "1t1s": seeds}
+    _, claim, svg = drawn(tmp_path, chart, tables, results)
+    assert claim == (
+        f"Held-out tasks at the end, against the single agent: {said} with the pair (1T+1S)"
+    )
+    assert "41.0% [38.5, 43.5]" in words(svg)
+
+
+def test_a_value_to_hold_the_arms_against_is_a_line_with_its_name(tmp_path):
+    chart = {"metric": "lines", "title": "Lines", "reduce": "last", "mark": 4.5}
+    _, claim, svg = drawn(tmp_path, {**chart, "mark_label": "corpus"}, TABLES)
+    assert claim == (
+        "Lines at the end, against the corpus: below with the single agent; above with the "
+        "pair (1T+1S)"
+    )
+    assert "corpus" in words(svg) and " 4.5 " in words(svg)
+
+
+def test_labels_at_lines_ends_do_not_overlap_and_stay_in_the_plot():
+    ends = {"a": 0.9, "b": 0.9, "c": 0.89, "d": 0.1}
+    frame = pd.DataFrame({"series": ends, "value": ends, "step": 1, "member": None})
+    heights = charts._label_heights(frame, dict.fromkeys(ends, ""), 0.0, 1.0)["height"]
+    assert heights.between(-1e-9, 1 + 1e-9).all()
+    assert heights.sort_values().diff().min() >= 34 / charts.HEIGHT - 1e-9
+
+
+def test_a_figure_has_the_dark_colours_of_the_light_ones(tmp_path):
+    _, _, svg = drawn(tmp_path, {"metric": "lines", "title": "Lines"}, TABLES)
+    style = re.search(r"<style>@media \(prefers-color-scheme:dark\)\{(.*)\}</style>", svg)[1]
+    for light in set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]{6})"', svg)):
+        assert f'="{light}"' in style and charts.DARK[light] in style
 
 
 @pytest.mark.parametrize(
@@ -106,9 +163,11 @@ def test_ratios_stand_beside_the_papers_value(tmp_path):
         "1t1s": {f"seed_{i}": run(2 + i / 10, 2 + i / 10, "time/step") for i in range(3)},
     }
     chart = {"metric": "time/step", "title": "Time", "reduce": "median", "ratio": True}
-    frame, sentence, svg = drawn(tmp_path, {**chart, "unit": "s", "mark": 1.31}, tables)
+    mark = {"mark": 1.31, "mark_label": "the paper, 7B on GPUs"}
+    frame, claim, svg = drawn(tmp_path, {**chart, **mark, "unit": "s"}, tables)
     assert frame["value"].tolist() == pytest.approx([1.0, 2.1])
-    assert sentence.startswith("Time: 1T+1S has 2.10 [") and "the paper, 7B on GPUs: 1.31" in svg
+    assert claim == "Time, against the single agent: more with the pair (1T+1S)"
+    assert "the paper, 7B on GPUs: 1.31" in svg and "times the single agent's" in svg
 
 
 def test_letters_have_nine_points_where_a_figure_is_15_cm_wide(tmp_path):

@@ -261,7 +261,7 @@ def test_births_are_drawn_of_runs_that_were_played_and_of_committed_ones(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: tmp_path / "r")
-    births = {"metric": "reward", "title": "Reward", "roles": ["student"], "births": True}
+    births = {"metric": "reward", "title": "Reward", "role": "student", "births": True}
     recipe = RECIPE.model_copy(
         update={"charts": (Chart.model_validate(births),), "table": (), "hypotheses": ()}
     )
@@ -279,7 +279,7 @@ def test_births_are_drawn_of_runs_that_were_played_and_of_committed_ones(
     again = draw(asked).read_text()
     assert again.partition("What a member")[0] == first.partition("What a member")[0]
     pd.testing.assert_frame_equal(pd.read_csv(asked.results / "reward.csv"), table)
-    assert "n = " in (asked.results / "reward.svg").read_text()
+    assert "all children" in (asked.results / "reward.svg").read_text()
 
 
 def test_hypotheses_are_told_with_what_came_out(capsys, tmp_path):
