@@ -164,9 +164,7 @@ def test_what_is_ones_own_plays(extension_folder, capsys):
     assert "Programs with a loop" in (run.path / "report.html").read_text()
     births = list(run.directory.read("lineage"))
     assert births and {birth["operator"] for birth in births} == {"my_operator.shrink"}
-    assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]
     rows = list(run.directory.read("completions"))
-    assert {row["reward"] for row in rows if row["phase"] == "solve"} == {0.0, 1.0}
     paid = {row["reward"] for row in rows if row["verdict"] == "valid"}
     assert paid and paid <= {
         (1 - rate) ** 2 - 0.3 * copies for rate in (0, 0.5, 1) for copies in (0, 1)
@@ -243,7 +241,6 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/**/REA
 PAGES.remove(ROOT / "CHANGELOG.md")  # which also names what is gone
 FOREIGN = {
     "evaluation/figures.json",  # of a run
-    "runs/custom/reward.csv",  # of an example's run
     "v1/core/kv_cache_utils.py",  # vLLM's
     "records.metrics",  # an argument of callbacks
     "report.html",  # of a run

@@ -174,8 +174,7 @@ def _in_one_line(error: click.ClickException, typed: Sequence[str]) -> str:
     return f"{command}: {message}; {hint or f'see {path} --help'}".removeprefix(": ")
 
 
-_OPTION_OF = {r".+\.(html|json|csv)": "--out", r"(teacher|student|agent)_\d+": "--member"}
-"""Options by the values that people type without them."""
+_MEMBER, _OUT = r"(teacher|student|agent)_\d+", r".+\.(html|json|csv)"
 
 
 def _hint(error: click.ClickException, command: click.Command, typed: Sequence[str]) -> str:
@@ -196,10 +195,13 @@ def _hint(error: click.ClickException, command: click.Command, typed: Sequence[s
         value = after[0].partition("=")[2] or after[1] or "VALUE"
         near = meant(Config, name.lstrip("-").replace("-", "_"), value)
         return f"did you mean {near}?" if near else ""
-    extra = re.search(r"extra arguments? \((\S+)", error.format_message())
-    for form, option in _OPTION_OF.items():
-        if extra and _has(command, option) and re.fullmatch(form, word := extra[1].rstrip(")")):
-            return f"did you mean {option} {word}?"
+    if extra := re.search(r"extra arguments? \((\S+)", error.format_message()):
+        word = extra[1].rstrip(")")
+        if _has(command, "--out") and re.fullmatch(_OUT, word):
+            return f"did you mean --out {word}?"
+        if any(parameter.name == "address" for parameter in command.params):
+            before = typed[typed.index(word) - 1] if word in typed else "RUN"
+            return f"did you mean {before}/{word}?" if re.fullmatch(_MEMBER, word) else ""
     return ""
 
 

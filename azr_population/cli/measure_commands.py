@@ -9,7 +9,6 @@ from typing import Any
 import rich_click as click
 
 from azr_population.cli.app import (
-    FILE,
     app,
     base_option,
     dtype_option,
@@ -75,19 +74,12 @@ def eval(
     default="all",
     help="which members of a run",
 )
-@int_option("--samples", default=1, help="of each problem; several give pass@k")
-@click.option("--temperature", type=float, metavar="T", help="default: 0, or 0.8 with samples")
-@int_option("--max-tokens", help="longest completion")
+@int_option("--samples", default=1, help="of each problem: 1 is greedy, several at 0.8 give pass@k")
 @int_option("--limit", help="only the first N problems of each benchmark")
-@seed_option(help="seed of the samples")
 @base_option
 @click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
 @dtype_option(default="float32", help="dtype of the weights")
 @click.option("--device", default="cpu", metavar="cpu|cuda", help="device of the model")
-@int_option("--batch-size", default=64, help="completions sampled at a time")
-@click.option(
-    "--logs", type=FILE, metavar="DIR", help="of the logs; default: evaluation/ in the run"
-)
 def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **options: Any) -> None:
     """Measure members, PEFT folders and bases on the paper's benchmarks.
 
@@ -179,9 +171,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
     "addresses", nargs=-1, required=True, metavar="ADDRESS...", help="run, RUN/MEMBER, PEFT folder"
 )
 @int_option("--every", help="snapshots at multiples of N steps; default: all, or 8 of them")
-@int_option("--tasks", default=96, help="proposals of each teacher")
-@int_option("--samples", default=2, help="attempts at each proposal")
-@seed_option(help="seed of the draws")
+@int_option("--tasks", default=96, help="proposals of each teacher, with two attempts at each")
 @out_option(metavar="FILE.json", help="HTML beside it; default: crossplay.json in the run")
 def crossplay(**options: Any) -> None:
     """Let stored teachers play stored students, of one or several runs.

@@ -72,8 +72,6 @@ def new(kind: str, name: str) -> None:
 @app.command()
 @int_option("--workers", type=int, default=0, help="processes; 0: one per core")
 @click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
-@click.option("--memory-mb", type=int, default=256, metavar="MB", help="memory of each execution")
-@int_option("--max-output-chars", type=int, default=10_000, help="longest output of an execution")
 @flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
 def referee(**limits: Any) -> None:
     """Judge tasks from standard input, verdicts to standard output.
@@ -157,7 +155,6 @@ def export(
 @out_option(metavar="FOLDER", help="write the folder here, push nothing")
 @click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
 @click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
-@flag("--private", help="make a new repository private")
 def push(address: str, members: Sequence[str], **options: Any) -> None:
     """Push members to the Hugging Face Hub, with their cards.
 
@@ -195,14 +192,13 @@ def push(address: str, members: Sequence[str], **options: Any) -> None:
 @click.option("--old", multiple=True, metavar="NAME=ADDRESS", help="what it was before, repeatable")
 @dtype_option(default="bfloat16", help="the server's")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="to score on")
-@click.option("--api-key", envvar="OPENAI_API_KEY", metavar="KEY", help="or OPENAI_API_KEY")
 def check_serving(url: str, adapters: Sequence[str], old: Sequence[str], **options: Any) -> int:
     """Ask a server whether it answers with these adapters.
 
     Works with vLLM, SGLang and what else has /v1/completions with log-probabilities. Prints for
     each name: served, the base, another one, an old one, scaled otherwise, some modules missing,
     something else, or not reachable. Exit code 0: all are served; 1: some are not; 3: some are not
-    reachable.
+    reachable. A server that asks for a key gets OPENAI_API_KEY.
 
     \b
       azr-population check-serving http://localhost:8000 --adapter student_0=runs/mine/student_0

@@ -160,16 +160,26 @@ def report(path: Path, out: Path | None) -> None:
 @app.command()
 @click.argument("address", metavar="ADDRESS", help="RUN, or RUN/MEMBER")
 @click.option("--step", type=int, metavar="N", help="only this step")
-@click.option("--member", metavar="NAME", help="only this member, e.g. teacher_0")
 @click.option("--type", "task_type", metavar="TYPE", help="only this type of task, e.g. code_o")
-@flag("--refused", help="invalid proposals")
-@flag("--valid", help="valid proposals")
-@flag("--solved", help="correct attempts")
-@flag("--failed", help="incorrect attempts")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    type=click.Choice(["refused", "valid", "solved", "failed"]),
+    help="only such proposals (refused, valid) or attempts (solved, failed); repeatable",
+)
 @int_option("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
 @flag("--full", help="whole prompts")
 @json_option
-def show(address: str, limit: int | None, full: bool, as_json: bool, **wanted: Any) -> None:
+def show(
+    address: str,
+    step: int | None,
+    task_type: str | None,
+    verdicts: Sequence[str],
+    limit: int | None,
+    full: bool,
+    as_json: bool,
+) -> None:
     """Print what the members of a run wrote, and its verdict.
 
     A run keeps run.log_completions completions of each step, and all of the first. The newest are
@@ -177,26 +187,22 @@ def show(address: str, limit: int | None, full: bool, as_json: bool, **wanted: A
 
     \b
       azr-population show runs/mine
-      azr-population show runs/mine --refused --type code_o
-      azr-population show runs/mine/student_0 --failed
-      azr-population show runs/mine --step 1 --member teacher_0 --limit 0
+      azr-population show runs/mine --verdict refused --type code_o
+      azr-population show runs/mine/student_0 --verdict failed
+      azr-population show runs/mine/teacher_0 --step 1 --limit 0
       azr-population show runs/mine --json | jq -r .completion
     """
     from azr_population.console.show import show_completions
 
     if limit is None:
         limit = 0 if as_json else 6
-    step, member, type = (wanted.pop(name) for name in ("step", "member", "task_type"))
-    verdicts = [name for name, is_wanted in wanted.items() if is_wanted]
-    given = {"step": step, "member": member, "type": type}
-    show_completions(address, given, verdicts, limit, full, as_json)
+    show_completions(address, step, task_type, verdicts, limit, full, as_json)
 
 
 @app.command()
 @run_argument
-@click.option("--step", type=int, metavar="N", help="only tasks of this step")
 @int_option("--tasks", "count", default=3, help="how many tasks")
-def play(path: str, step: int | None, count: int) -> None:
+def play(path: str, count: int) -> None:
     """Answer a run's late tasks yourself, then see how its students answered.
 
     Tasks that some attempts solved and others did not come first. After your answer each stored
@@ -204,11 +210,11 @@ def play(path: str, step: int | None, count: int) -> None:
 
     \b
       azr-population play runs/demo
-      azr-population play runs/demo --step 24 --tasks 1
+      azr-population play runs/demo --tasks 1
     """
     from azr_population.console.play import play
 
-    play(Path(path), step, count)
+    play(Path(path), count)
 
 
 @app.command()

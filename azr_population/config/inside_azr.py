@@ -41,8 +41,6 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Empty: 0.15 of the students'; at 0.3 their tasks became too hard (ours)."""
     agent_lr: float | None = Field(default=None, ge=0)
     """Learning rate of the single agent. Empty: the students'."""
-    buffer_size: int = Field(default=4096, ge=1)
-    """Tasks in which copies are looked for."""
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Generate a step's proposals and answers in one call, its difficulty estimates in another.
     False: in one call for each of AZR's batches, nine a step. Every row draws the same tokens."""

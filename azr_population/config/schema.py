@@ -63,19 +63,7 @@ NONE: dict[str, Any] = {"affects": "none"}
 """Logging and console."""
 
 
-class InitFromConfig(Section):
-    """Adapters that the founders of a role start from: PEFT folders, members of runs (RUN/MEMBER),
-    or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
-    which changes nothing. A smaller rank is padded, and dW stays."""
-
-    teacher: list[LocalPath] = Field(default=[])
-    student: list[LocalPath] = Field(default=[])
-    agent: list[LocalPath] = Field(default=[])
-
-    @field_validator("teacher", "student", "agent", mode="before")
-    @classmethod
-    def _list_one(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
+ROLES = ("teacher", "student", "agent")
 
 
 class MembersConfig(Section):
@@ -91,15 +79,26 @@ class MembersConfig(Section):
     paper's, as three readers report), `adversarial` (1 - solve rate, also for tasks that nobody
     solves: they become too hard within some hundred steps, docs/design.md), `stock` (AZR's code),
     or a function of yours: `module.function`. An invalid proposal costs 1."""
-    student_reward: str = "azr"
-    """azr (right 1, wrong -0.5, no answer -1), or a function of yours."""
     duplicate_penalty: float = Field(default=0.0, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     kl_loss_coef: float = Field(default=0.0, ge=0)
     """Weight of the KL divergence from the base in every member's loss (veRL's `kl_loss_coef`,
     estimated as its `low_var_kl`); above 0 an update costs one more forward pass. It keeps members
     near the base."""
-    init_from: InitFromConfig = Field(default_factory=InitFromConfig)
+    init_from: dict[Literal["teacher", "student", "agent"], list[LocalPath]] = Field(
+        default_factory=lambda: {role: [] for role in ROLES}
+    )
+    """Adapters that the founders of a role start from: PEFT folders, members of runs (RUN/MEMBER),
+    or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
+    which changes nothing. A smaller rank is padded, and dW stays."""
+
+    @field_validator("init_from", mode="before")
+    @classmethod
+    def _complete_roles(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        lists = {role: [v] if isinstance(v, str) else v for role, v in value.items()}
+        return {role: [] for role in ROLES} | lists
 
     @model_validator(mode="after")
     def _name_the_true_numbers(self) -> Self:
@@ -132,7 +131,7 @@ class PopulationConfig(MembersConfig):
     right answers only)."""
     replay_fraction: float = Field(default=0.5, ge=0, lt=1)
     """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
-    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
+    of 4,096 is kept), as AZR trains its solver. Inside AZR this is AZR's. With 0 and
     the reward `adversarial` students forget (docs/design.md)."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
     """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
@@ -201,15 +200,15 @@ class EvolutionConfig(Section):
     interval: int = Field(default=5, ge=0)
     """Steps between replacements; 0 switches evolution off."""
     replace_fraction: float = Field(default=0.25, ge=0, le=1)
-    """Share of each sub-population replaced at an interval, at least one member."""
-    elites: int = Field(default=1, ge=1)
-    """How many of the best members of each sub-population are never replaced."""
+    """Share of each sub-population replaced at an interval, at least one member. Its best member
+    is never replaced."""
     grace_period: int = Field(default=8, ge=0)
     """Steps after birth in which a child is not replaced. Its rating is uncertain, so mu - 3 sigma
     would make it the next victim. The run warns if the grace period protects all members but one,
     so that there is no choice."""
-    fitness: str = "conservative_rating"
-    """conservative_rating (mu - 3 sigma), mean_reward, or a function of yours."""
+    fitness: Literal["conservative_rating", "mean_reward"] = "conservative_rating"
+    """How members are compared: `conservative_rating` (mu - 3 sigma), or `mean_reward` since the
+    last replacement."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off.
     `svd_subspace+full_gaussian` mutates the crossover's child."""
@@ -244,7 +243,6 @@ class TaskConfig(Section):
     max_output_chars: int = Field(default=200, ge=1)
     example_tasks: int = Field(default=0, ge=0)
     """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
-    buffer_size: int = Field(default=4096, ge=1)
 
 
 class RefereeConfig(Section):
@@ -286,7 +284,7 @@ class BaseConfig(Section):
     lora: LoraConfig = Field(default_factory=LoraConfig)
 
 
-class ComputeConfig(Section):
+class UpdateConfig(Section):
     """How members are trained: options of both hosts."""
 
     optimizer: str = "adamw"
@@ -297,32 +295,42 @@ class ComputeConfig(Section):
     if vLLM samples or the base is not float32, otherwise 0."""
     micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
+
+
+class TorchConfig(UpdateConfig):
+    """Options of a local run for what torch computes."""
+
+    gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
+    """Whether an update recomputes activations in its backward pass instead of keeping them."""
+    step_graphs: bool = Field(default=False, json_schema_extra=PERFORMANCE)
+    """Whether the torch sampler records a decoding step as a CUDA graph and replays it, with
+    the same tokens: half the time at 7B's shapes. Off: no long run has used it."""
+
+
+class ComputeConfig(UpdateConfig):
+    """Options inside AZR for updates that take much memory."""
+
     lora_dtype: Dtype | None = None
     """The dtype in which adapters are multiplied in updates and scoring; their weights and the
     optimizer stay float32. Empty: the base's on GPUs, float32 on CPUs."""
     recompute_above_tokens: int | None = Field(default=None, ge=0, json_schema_extra=PERFORMANCE)
     """With gradient checkpointing: micro-batches of at most this many tokens keep their
-    activations, so that no layer runs twice. 0: all recompute. Empty: inside AZR what fits on each
-    GPU, otherwise 0."""
+    activations, so that no layer runs twice. 0: all recompute. Empty: what fits on each GPU."""
     offload: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
     """Whether the learner's base, members and optimizer states are in the host's memory while vLLM
-    is awake, and vLLM's while it sleeps. Empty: inside AZR if they do not fit otherwise, or if
-    param_offload or optimizer_offload of its actor is on; else false."""
+    is awake, and vLLM's while it sleeps. Empty: if they do not fit otherwise, or if param_offload
+    or optimizer_offload of AZR's actor is on."""
 
 
-class LearnerConfig(ComputeConfig):
-    """How members are trained; inside AZR the rest comes from `actor_rollout_ref.actor`."""
+class LearnerConfig(ComputeConfig, TorchConfig):
+    """How members are trained in either host. A local run sets the fields of `TorchConfig`; inside
+    AZR those that neither host's configuration has come from `actor_rollout_ref.actor`."""
 
     max_grad_norm: float = Field(default=1.0, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
-    gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
-    """Whether an update recomputes activations in its backward pass instead of keeping them."""
-    share_prefix: bool = Field(default=True, json_schema_extra=PERFORMANCE)
+    share_prefix: bool = True
     """Whether a prompt is computed once for all its completions, in sampling and in updates: on
     CPUs, where the base allows it. It changes rounding."""
-    step_graphs: bool = Field(default=False, json_schema_extra=PERFORMANCE)
-    """Whether the torch sampler records a decoding step as a CUDA graph and replays it, with
-    the same tokens: half the time at 7B's shapes. Off: no long run has used it."""
 
     @property
     def most_tokens(self) -> int:
@@ -331,7 +339,7 @@ class LearnerConfig(ComputeConfig):
         return min(self.micro_batch_tokens, limit or self.micro_batch_tokens)
 
 
-class EngineConfig(LearnerConfig):
+class EngineConfig(TorchConfig):
     """The engine that generates and trains."""
 
     name: Literal["torch", "ray"] = "torch"
@@ -370,11 +378,9 @@ class EvalConfig(Section):
 class LoggerConfig(Section):
     """Loggers beside the run's records; they do not affect the run."""
 
-    names: list[str] = Field(default_factory=list)
-    """Any of tensorboard, wandb, trackio, and classes of yours: `module.Class`."""
-    project: str = "azr-population"
-    """The project in Weights & Biases and trackio; their environment variables (WANDB_ENTITY,
-    WANDB_MODE) set the rest."""
+    names: list[Literal["tensorboard", "wandb", "trackio"]] = Field(default_factory=list)
+    """Any of tensorboard, wandb, trackio. Environment variables set the rest (WANDB_PROJECT,
+    WANDB_ENTITY, WANDB_MODE; TRACKIO_PROJECT)."""
 
 
 class RunConfig(Section):
@@ -384,8 +390,7 @@ class RunConfig(Section):
     """Empty: runs/<population>-<date>-<n>, with the first free number."""
     steps: int = Field(default=20, ge=0, json_schema_extra=DURATION)
     checkpoint_every: int = Field(default=5, ge=1)
-    save_total_limit: int = Field(default=2, ge=1)
-    """How many of the newest checkpoints are kept."""
+    """Steps between checkpoints, of which the newest two are kept."""
     snapshot_every: int = Field(default=0, ge=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
@@ -395,6 +400,23 @@ class RunConfig(Section):
     console: Literal["auto", "live", "lines"] = "auto"
     """The console: tables that redraw (live), a line for each event, or auto: live in a terminal,
     lines elsewhere."""
+
+
+REMOVED: dict[str, Any] = {
+    "population.student_reward": "azr",
+    "evolution.elites": 1,
+    "task.buffer_size": 4096,
+    "engine.lora_dtype": None,
+    "engine.recompute_above_tokens": None,
+    "engine.offload": None,
+    "engine.max_grad_norm": 1.0,
+    "engine.weight_decay": 0.0,
+    "engine.share_prefix": True,
+    "logger.project": ...,
+    "run.save_total_limit": ...,
+}
+"""Fields that configurations of earlier versions have, with the value that holds today; `...`: any
+value, because the field has no effect on what is played."""
 
 
 class Config(Section):

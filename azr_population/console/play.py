@@ -12,7 +12,7 @@ from rich.text import Text
 
 from azr_population.config.load import config_from_file
 from azr_population.console.output import plain_output
-from azr_population.console.show import STYLES, body, not_there
+from azr_population.console.show import STYLES, body
 from azr_population.domains.prompt_segments import asked, marks_of
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.errors import UserError
@@ -37,11 +37,11 @@ class Exercise(NamedTuple):
     """Records of `completions.jsonl`: at least one."""
 
 
-def play(path: Path, step: int | None, count: int) -> None:
+def play(path: Path, count: int) -> None:
     """Asks for the answers to up to `count` tasks of a run on standard input; its end ends the
     game. Tasks that some attempts solved and others did not come first, the latest of them first.
 
-    Raises UserError: the run stored no attempt, or none of that step.
+    Raises UserError: the run stored no attempt.
     """
     run = RunData(path)
     run.directory.refuse_results_only()
@@ -51,10 +51,7 @@ def play(path: Path, step: int | None, count: int) -> None:
             f"{path} has no stored attempts; to store those of more steps: azr-population resume "
             f"{path} run.log_completions=16 run.steps=N"
         )
-    steps = {exercise.step for exercise in exercises}
-    if step not in {None, *steps}:
-        raise not_there(f"--step {step}", str(path), steps, str(step))
-    chosen = [exercise for exercise in exercises if step in (None, exercise.step)][:count]
+    chosen = exercises[:count]
     settings = config_from_file(run.directory.config_file).referee.model_dump()
     console = plain_output()
     yours, theirs = list[bool](), list[bool]()

@@ -36,7 +36,8 @@ _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 
 def show_completions(
     address: str,
-    given: Mapping[str, Any],
+    step: int | None,
+    type: str | None,
     verdicts: Collection[str],
     limit: int,
     full: bool,
@@ -46,8 +47,8 @@ def show_completions(
 
     Args:
         address: RUN, or RUN/MEMBER.
-        given: the `step`, `member` and `type` that are asked for; None where any will do.
-        verdicts: any of them; without one all.
+        step, type: only those of this step, of this type of task; None: of any.
+        verdicts: only those with one of these verdicts; empty: with any.
         limit: the newest so many; 0: all.
 
     Raises UserError: there is no run, it kept no completions, or not of that step, type or member.
@@ -55,9 +56,8 @@ def show_completions(
     directory, name = split_address(address)
     run, path = RunData(directory.path), str(directory.path)
     run.directory.refuse_results_only()
+    given = {"step": step, "member": name, "type": type}
     wanted = {key: value for key, value in given.items() if value is not None}
-    if name is not None:
-        wanted["member"] = name
     recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
     rows: deque[dict[str, Any]] = deque(maxlen=limit or None)
     total = 0
@@ -77,7 +77,8 @@ def show_completions(
     recorded["member"] |= dict.fromkeys(run.roles)
     for key, value in wanted.items():
         if value not in recorded[key]:
-            raise not_there(f"--{key} {value}", path, recorded[key], str(value))
+            option = f"{path}/{value}" if key == "member" else f"--{key} {value}"
+            raise not_there(option, path, recorded[key], str(value))
     console, marks = plain_output(), run.domain.marks
     for row in rows:
         if as_json:

@@ -56,7 +56,7 @@ class TaskBuffer:
     stay (bottom-k sampling, Cohen and Kaplan 2007). So a long run still holds its first steps.
     """
 
-    def __init__(self, capacity: int, seed: int = 0) -> None:
+    def __init__(self, capacity: int = 4096, seed: int = 0) -> None:
         self._capacity = capacity
         self._seed = seed
         self._tasks: dict[int, Task] = {}

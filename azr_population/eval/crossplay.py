@@ -163,9 +163,9 @@ def crossplay(
     addresses: Sequence[str],
     every: int | None,
     tasks: int,
-    samples: int,
-    seed: int,
     out: Path | None,
+    samples: int = 2,
+    seed: int = 1,
 ) -> None:
     """Plays the games and writes JSON and HTML. Raises UserError: as `play`, or `out` does not
     end in .json."""

@@ -164,7 +164,7 @@ def open_player(
     """
     stored = _named(find_members(path, base), member, path)
     # Where the run sampled on a GPU, one member can be asked on the CPU.
-    cpu = ["engine=torch", "engine.rollout=torch", "engine.offload=false", "referee.workers=1"]
+    cpu = ["engine=torch", "engine.rollout=torch", "referee.workers=1"]
     with open_members([stored], cpu, format) as members:
         members.load(stored)
         # Its own warning of a long prompt would stand beside ours.

@@ -5,21 +5,17 @@ same results; they are logged once.
 """
 
 import json
-import tempfile
+import os
 import threading
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from azr_population.config.load import to_yaml
-from azr_population.config.schema import Config, LoggerConfig
+from azr_population.config.schema import Config
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.printable import redact, shareable
-from azr_population.registry import Registry, own_code
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import finite_or_none
 
@@ -29,20 +25,11 @@ INIT_SECONDS = 30.0
 """How long a run waits for W&B's server before it goes on without; W&B itself waits 90 s."""
 
 
-LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Any]] = Registry(
-    "logger.names", group="loggers"
-)
-"""Name -> opens the logger of a run at a step (0 for a new run): an object with `log(step,
-figures)`, for each finished step, and `close()`. It uses none of the run's random generators and
-writes only its own files in the run directory. The package that one of ours needs has its name."""
-
-
-@LOGGERS.register("tensorboard", "https://www.tensorflow.org/tensorboard")
 class TensorBoardLogger:
     """Event files in `<run>/tensorboard`. The file of a resumed run begins with a purge step, at
     which TensorBoard drops the older files' later scalars."""
 
-    def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
+    def __init__(self, directory: RunDirectory, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         folder = directory.path / "tensorboard"
@@ -63,7 +50,7 @@ class _Tracker:
 
     name: str
 
-    def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
+    def __init__(self, directory: RunDirectory, step: int) -> None:
         self._file = directory.path / f"{self.name}.json"
         self._state: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._file.is_file():
@@ -71,7 +58,7 @@ class _Tracker:
         config = directory.config()
         self._seed, self._population = config["seed"], config["population"]["name"]
         self._options: dict[str, Any] = {
-            "project": settings.project,
+            "project": os.environ.get(f"{self.name.upper()}_PROJECT", "azr-population"),
             "group": self._population,  # so that seeds of an arm are one group
             "config": shareable(config),
             "resume": "allow",
@@ -95,7 +82,6 @@ class _Tracker:
         write_atomically(self._file, json.dumps(self._state))
 
 
-@LOGGERS.register("wandb", "https://docs.wandb.ai")
 class WandbLogger(_Tracker):
     """A Weights & Biases run, with its files in `<run>/wandb`."""
 
@@ -113,7 +99,6 @@ class WandbLogger(_Tracker):
         )
 
 
-@LOGGERS.register("trackio", "https://huggingface.co/docs/trackio")
 class TrackioLogger(_Tracker):
     """A trackio run, in the database where TRACKIO_DIR says, by default in the user's cache."""
 
@@ -126,6 +111,16 @@ class TrackioLogger(_Tracker):
         name = f"{self._population}-seed-{self._seed}-{self._state['id']}"
         quiet: dict[str, Any] = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
         return trackio.init(name=name, **self._options, **quiet)
+
+
+LOGGERS: dict[str, Callable[[RunDirectory, int], Any]] = {
+    "tensorboard": TensorBoardLogger,
+    "wandb": WandbLogger,
+    "trackio": TrackioLogger,
+}
+"""Name, which is that of the package it needs -> opens the logger of a run at a step (0 for a new
+run): an object with `log(step, figures)`, for each finished step, and `close()`. It uses none of
+the run's random generators and writes only its own files in the run directory."""
 
 
 class Loggers:
@@ -163,32 +158,22 @@ class Loggers:
 
 
 def check_loggers(config: Config) -> None:
-    """Raises `UserError` for an unknown logger, when the package of one of ours is missing, and
-    when one of the user's own fails in a try: it is opened on an empty run directory that is
-    deleted again, is given the figures of a step, and is closed."""
+    """Raises `UserError` if the package of a logger is missing."""
     for name in config.logger.names:
-        opened = LOGGERS.find(name)
-        if name not in LOGGERS:
-            with tempfile.TemporaryDirectory() as folder, own_code("logger.names", name, opened):
-                directory = RunDirectory(Path(folder) / "run")
-                directory.create(to_yaml(config), {})
-                logger = opened(config.logger, directory, 0)
-                logger.log(1, defaultdict(float, {"step_tokens": 1.0}))
-                logger.close()
-        elif find_spec(name) is None:
+        if find_spec(name) is None:
             raise UserError(
                 f"logger={name} needs the package {name}; install it with: pip install {name}"
             )
 
 
 def open_loggers(
-    settings: LoggerConfig, directory: RunDirectory, step: int, note: Callable[[str], None]
+    names: Sequence[str], directory: RunDirectory, step: int, note: Callable[[str], None]
 ) -> Loggers:
-    """Opens the loggers that `logger.names` lists, for a run that is at `step`."""
+    """Opens these loggers for a run that is at `step`."""
     opened: dict[str, Any] = {}
-    for name in dict.fromkeys(settings.names):
+    for name in dict.fromkeys(names):
         try:
-            opened[name] = LOGGERS.find(name)(settings, directory, step)
+            opened[name] = LOGGERS[name](directory, step)
         except Exception as error:  # as in `Loggers`
             note(_failure(name, error))
     return Loggers(opened, note)

@@ -1,7 +1,5 @@
 """Checks of settings that no run can work with, in either host, before anything is loaded."""
 
-import math
-
 from azr_population.config.schema import Config, EvolutionConfig, MembersConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
@@ -14,14 +12,13 @@ from azr_population.method.members import Roster
 from azr_population.method.population import Population, founder_sources
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords
-from azr_population.method.replacement import FITNESS, number_replaced
+from azr_population.method.replacement import ELITES, number_replaced
 from azr_population.method.rewards import (
     INVALID,
-    student_reward_of,
     takes_gold,
     teacher_reward_of,
 )
-from azr_population.registry import finite_number, own_code
+from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
 
@@ -32,7 +29,12 @@ def check_population(members: MembersConfig, evolution: EvolutionConfig, rank: i
     value and what is accepted."""
     roster = Roster.make(members.teachers, members.students)
     check_founders(founder_sources(members.init_from, roster).values(), rank)
-    _try_parts(members, evolution)
+    # A reward may be the user's own; a mistake in it is found before the run, not after hours.
+    reward = teacher_reward_of(members)
+    for solved in (0, 1, 2):
+        proposal = _made_up(solved)
+        for proposal.gold_probability in (None, 0.5):
+            reward(proposal, ())
     weights = evolution.operators
     smallest = _smallest_replaced(evolution, members.teachers, members.students)
     for name in weights:
@@ -41,31 +43,11 @@ def check_population(members: MembersConfig, evolution: EvolutionConfig, rank: i
         weights = dict.fromkeys(weights, 0.0)
     else:
         replaced = max(1, number_replaced(evolution, smallest))
-        usable_operators(weights, max(smallest - replaced, evolution.elites))
+        usable_operators(weights, max(smallest - replaced, ELITES))
     try:
         dry_run(weights, evolution.options, rank)
     except UserError as error:
         raise UserError(f"evolution: {error}", key="evolution.options") from error
-
-
-def _try_parts(members: MembersConfig, evolution: EvolutionConfig) -> None:
-    """Calls rewards and fitness once on dummies: a mistake in one of the user's own is
-    to be told here, and not after hours."""
-    pay_teacher, pay_student = teacher_reward_of(members), student_reward_of(members)
-    for solved in (0, 1, 2):
-        tried = _made_up(solved)
-        for tried.gold_probability in (None, 0.5):
-            pay_teacher(tried, ())
-    for outcome in ((False, False), (True, False), (True, True)):
-        pay_student(*outcome)
-    for rewards in ((), (0.5, -0.5)):
-        value = FITNESS.find(evolution.fitness)(_made_up(1).student, rewards)
-        if finite_number(value) is None and value != -math.inf:
-            raise UserError(
-                f"evolution.fitness={evolution.fitness} gave {value!r:.60}, and a fitness is a "
-                "number, or -inf if it is unknown",
-                key="evolution.fitness",
-            )
 
 
 def _made_up(solved: int) -> Proposal:
@@ -80,8 +62,8 @@ def _made_up(solved: int) -> Proposal:
 def try_callbacks(config: Config, domain: Domain) -> None:
     """Makes the user's own callbacks and calls each once on a step that nobody played. Raises
     UserError: one fails, with file and line."""
+    population, proposals = Population(config, domain), [_made_up(1)]
     for callback in own_callbacks(config.callbacks):
-        population, proposals = Population(config, domain), [_made_up(1)]
         call_own(callback, "updated", population, proposals, ())
         records = StepRecords({"step": 1}, [], [], [], [])
         call_own(callback, "recorded", population, proposals, records)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.method import replacement
 from azr_population.method.members import Member, Roster
 from azr_population.method.replacement import Replacement
-from azr_population.registry import finite_number
 from azr_population.streams import Streams
 from azr_population.weights.breeding import Breeding, breed, get_operator
 
@@ -60,18 +58,12 @@ class Evolution:
         """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
         if not self.should_evolve(step):
             return []
-        replacements, find = [], replacement.FITNESS.find(self.config.fitness)
-
-        def score(member: Member) -> float:
-            # A copy: the function may be the user's own.
-            value = finite_number(find(copy(member), self.rewards.get(member.name, ())))
-            return -math.inf if value is None else value
-
+        replacements, fitness = [], replacement.FITNESS[self.config.fitness]
         for role, members in roster.sub_populations.items():
             if len(members) < 2:
                 continue
             generator = self._streams.numpy(f"select {role}", step)
-            scores = [score(member) for member in members]
+            scores = [fitness(each, self.rewards.get(each.name, ())) for each in members]
             replacements += replacement.choose(self.config, members, scores, generator, step)
         self.rewards = {}
         births = [self._replace(step, each, make) for each in replacements]

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from azr_population.config.schema import Config, InitFromConfig
+from azr_population.config.schema import Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.task import TaskBuffer
-from azr_population.engines.engine import Generated, Hyperparameters
+from azr_population.engines.engine import Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
 from azr_population.method.evolution import Evolution, MakeChild
 from azr_population.method.matchmaking import Match, Matchmaker, split_evenly
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
-from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.proposals import PlayedStep, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_proposals
 from azr_population.runs.records import mean
@@ -27,11 +27,11 @@ from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
 
-def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]:
+def founder_sources(init_from: Mapping[str, list[str]], roster: Roster) -> dict[str, str]:
     """The adapter that each founder starts from, by member name; members without one are left out.
     Raises UserError: the number of adapters does not match, or no member has the role."""
     sources: dict[str, str] = {}
-    for role, adapters in init_from.model_dump().items():
+    for role, adapters in init_from.items():
         key = f"population.init_from.{role}"
         members = roster.sub_populations.get(Role(role), [])
         if adapters and not members:
@@ -61,7 +61,7 @@ class Population:
         self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
-        self.buffer = TaskBuffer(config.task.buffer_size, config.seed)
+        self.buffer = TaskBuffer(seed=config.seed)
         """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.step = 0
         self.matches: list[Match] = []
@@ -124,7 +124,7 @@ class Population:
         """Counts copies and sets rewards; `proposals` are all of the step, or of one task type."""
         count_copies(proposals, self.buffer)
         reward_proposals(proposals, self.config, self.buffer)
-        reward_attempts(replays, self.config)
+        reward_attempts(replays)
 
     def rate(self, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
         """Rates the members match by match; returns lines of `matches.jsonl`, with ratings before
@@ -171,26 +171,12 @@ class Population:
         return self.evolution.replace(self.step, self.roster, make_child)
 
     def record(
-        self,
-        proposals: Sequence[Proposal],
-        updates: Mapping[int, Mapping[str, float]],
-        generated: Mapping[int, Generated],
-        matches: list[dict[str, Any]],
-        births: list[dict[str, Any]],
-        replayed: Sequence[Attempt] = (),
+        self, played: PlayedStep, matches: list[dict[str, Any]], births: list[dict[str, Any]]
     ) -> StepRecords:
-        """The records of the step. Adds its tasks to the buffer.
-
-        Args:
-            proposals: all of the step in the order of `proposals.by_match`.
-            updates: the engine's metrics of each member's update, by slot.
-            generated: rollouts and tokens that it generated for each member, by slot.
-            matches: what `rate` returned.
-            births: what `evolve` returned.
-            replayed: attempts outside the matches.
-        """
-        whose = self.step, self.roster, self.domain
-        metrics = record.step_record(*whose, proposals, replayed, updates, generated, matches)
+        """The records of the step, from what `rate` and `evolve` returned. Adds its tasks to the
+        buffer."""
+        proposals = played.proposals
+        metrics = record.step_record(self.step, self.roster, self.domain, played, matches)
         metrics["evolution/replaced"] = float(len(births))
         for proposal in proposals:
             if proposal.task is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from azr_population.domains.task import ParsedProposal, Task
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, Generated
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member
 
@@ -108,3 +108,26 @@ def by_match(proposals: Iterable[Proposal]) -> list[Proposal]:
     return sorted(
         proposals, key=lambda proposal: (proposal.match.teacher.slot, proposal.match.student.slot)
     )
+
+
+@dataclass
+class PlayedStep:
+    """A step after its update, before ratings change and members are replaced."""
+
+    proposals: list[Proposal]
+    updates: Mapping[int, Mapping[str, float]]
+    """The engine's metrics of each member's update, by slot, with its `rows`."""
+    generated: Mapping[int, Generated]
+    """Rollouts and tokens that the engine generated in the step, by slot."""
+    replayed: Sequence[Attempt] = ()
+    """Attempts outside the matches."""
+    discarded: Sequence[Completion] = ()
+    """Completions outside the matches whose tasks turned out to be invalid."""
+
+    @property
+    def completions(self) -> Iterator[Completion]:
+        """All that the step has written."""
+        for proposal in self.proposals:
+            yield from proposal.completions
+        yield from self.discarded
+        yield from (attempt.completion for attempt in self.replayed)

@@ -24,7 +24,7 @@ from typing import Any
 from azr_population.domains.domain import Domain
 from azr_population.engines.engine import Completion, Generated, GeneratedCounts
 from azr_population.method.members import Member, Role, Roster
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.proposals import PlayedStep, Proposal
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean
 
@@ -61,21 +61,18 @@ def step_record(
     step: int,
     roster: Roster,
     domain: Domain,
-    proposals: Sequence[Proposal],
-    replayed: Sequence[Attempt],
-    updates: Mapping[int, Mapping[str, float]],
-    generated: Mapping[int, Generated],
+    played: PlayedStep,
     matches: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The step's line of `metrics.jsonl` (see the module's docstring) from the arguments of
-    `Population.record`. The host adds `time/...`, callbacks the rest."""
-    wins = win_rates(matches)
+    """The step's line of `metrics.jsonl` (see the module's docstring) with the ratings of these
+    lines of `matches.jsonl`. The host adds `time/...`, callbacks the rest."""
+    proposals, wins = played.proposals, win_rates(matches)
     members: dict[str, Metrics] = {}
     for member in roster:
-        metrics = _member_metrics(member, proposals, replayed, domain)
-        rollouts, tokens = generated.get(member.slot, (0, 0))
+        metrics = _member_metrics(member, played, domain)
+        rollouts, tokens = played.generated.get(member.slot, (0, 0))
         metrics |= {"generated_tokens": tokens, "rollouts": rollouts}
-        for name, value in updates.get(member.slot, {}).items():
+        for name, value in played.updates.get(member.slot, {}).items():
             prefix = "engine/" if name in ENGINE_METRICS else ""
             metrics[prefix + _RENAMED.get(name, name)] = value
         if member.role is not Role.AGENT:
@@ -99,16 +96,12 @@ def step_record(
     }
 
 
-def _member_metrics(
-    member: Member,
-    proposals: Sequence[Proposal],
-    replayed: Sequence[Attempt],
-    domain: Domain,
-) -> Metrics:
+def _member_metrics(member: Member, played: PlayedStep, domain: Domain) -> Metrics:
     """A single agent has no rating. A member that trains on attempts outside the matches
     (`replayed`) also has `replay_solve_rate` and `replay_reward`."""
+    proposals = played.proposals
     attempted = [proposal for proposal in proposals if proposal.match.student is member]
-    own_replayed = [attempt for attempt in replayed if attempt.completion.slot == member.slot]
+    own_replayed = [each for each in played.replayed if each.completion.slot == member.slot]
     metrics: Metrics = {"generation": member.generation}
     if member.role is not Role.AGENT:
         metrics |= {"mu": member.rating.mu, "sigma": member.rating.sigma}

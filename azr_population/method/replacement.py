@@ -15,33 +15,33 @@ from numpy.typing import NDArray
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Member, Rating
-from azr_population.registry import Registry
-
-FITNESS: Registry[Callable[[Member, Sequence[float]], float]] = Registry("evolution.fitness")
-"""Functions of a member and its mean reward per step since the last replacement or its birth,
-whichever is later. Higher is fitter; -inf: unknown."""
 
 
-@FITNESS.register(
-    "conservative_rating", "mu - 3 sigma, Herbrich et al. 2006 (TrueSkill), section 4"
-)
 def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
-    """The lower bound of the member's skill, in TrueSkill points."""
+    """The lower bound of the member's skill, mu - 3 sigma, in TrueSkill points (Herbrich et al.
+    2006, section 4)."""
     return member.rating.conservative
 
 
+def mean_reward(member: Member, rewards: Sequence[float]) -> float:
+    """The mean reward of the interval (PBT's moving average of the objective, Jaderberg et al.
+    2017); it depends on the opponents that the member happened to meet."""
+    return math.fsum(rewards) / len(rewards) if rewards else -math.inf
+
+
+FITNESS: dict[str, Callable[[Member, Sequence[float]], float]] = {
+    "conservative_rating": conservative_rating,
+    "mean_reward": mean_reward,
+}
+"""Functions of a member and its mean reward per step since the last replacement or its birth,
+whichever is later. Higher is fitter; -inf: unknown."""
 CHILD_SIGMA_INCREASE = 25.0 / 6.0
 """Increase of a child's sigma over its parents', in TrueSkill points; variances add."""
 
 
-@FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
-def mean_reward(member: Member, rewards: Sequence[float]) -> float:
-    """The mean reward of the interval; it depends on the opponents that the member happened to
-    meet."""
-    return math.fsum(rewards) / len(rewards) if rewards else -math.inf
-
-
 Fitness = NDArray[np.float64]
+ELITES = 1
+"""How many of the best members of each sub-population are never replaced."""
 TOP = 0.5
 """The share of the survivors that parents are drawn from."""
 
@@ -97,12 +97,12 @@ def choose(
         step: the current step, for the grace period of newborns.
 
     Returns:
-        At most `len(members) - elites` replacements, the first victim first; fewer if the others
+        At most `len(members) - ELITES` replacements, the first victim first; fewer if the others
         are protected. Every parent survives the step, so replacements can be carried out in any
         order.
     """
     fitness = np.array(values)
-    protected = set(ranked(fitness)[: config.elites])
+    protected = set(ranked(fitness)[:ELITES])
     # Founders are not protected: they have been rated since the first step.
     protected |= {
         index

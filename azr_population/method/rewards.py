@@ -54,15 +54,9 @@ def stock(solve_rate: float) -> float:
     return learnability(solve_rate) or WRONG
 
 
-STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry(
-    "population.student_reward", group="rewards"
-)
-"""Rewards of an attempt: functions (parsed, solved) -> float."""
-
-
-@STUDENT_REWARDS.register("azr", "AZR, equation 6")
 def student_reward(parsed: bool, solved: bool) -> float:
-    """1 for a right answer, -0.5 for a wrong one, -1 for an unparsable one."""
+    """The reward of an attempt: 1 for a right answer, -0.5 for a wrong one, -1 for an unparsable
+    one (AZR, equation 6)."""
     if not parsed:
         return INVALID
     return SOLVED if solved else WRONG
@@ -93,7 +87,7 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
             f"{', '.join(ARGUMENTS)}",
             key="population.teacher_reward",
         )
-    return lambda proposal, buffer: _number(
+    return lambda proposal, buffer: _finite_reward(
         key, function(**{name: ARGUMENTS[name](proposal, buffer) for name in names})
     )
 
@@ -110,16 +104,7 @@ def takes_gold(config: MembersConfig) -> bool:
     return "gold_probability" in _arguments_of(config)
 
 
-def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
-    """The function that `population.student_reward` names; raises UserError."""
-    name = config.student_reward
-    value = STUDENT_REWARDS.find(name)
-    return lambda parsed, solved: _number(
-        f"population.student_reward={name}", value(parsed, solved)
-    )
-
-
-def _number(key: str, value: Any) -> float:
+def _finite_reward(key: str, value: Any) -> float:
     """Refuses NaN, which would turn every advantage of its group into NaN."""
     if (number := finite_number(value)) is None:
         raise UserError(f"{key} gave {value!s:.60}, and a reward is a finite number", key=key)
@@ -135,7 +120,7 @@ def reward_proposals(
     an invalid proposal. The penalty is ours: without it teachers repeat the task that pays
     best.
     """
-    reward_attempts(proposals, config)
+    reward_attempts(proposals)
     reward = teacher_reward_of(config)
     for proposal in proposals:
         if proposal.solve_rate is None:
@@ -145,9 +130,8 @@ def reward_proposals(
             proposal.reward = max(INVALID, proposal.reward)
 
 
-def reward_attempts(problems: Sequence[Proposal | Replay], config: PopulationConfig) -> None:
+def reward_attempts(problems: Sequence[Proposal | Replay]) -> None:
     """Sets the rewards of every attempt."""
-    reward = student_reward_of(config)
     for problem in problems:
         for attempt in problem.attempts:
-            attempt.reward = reward(attempt.text is not None, attempt.solved)
+            attempt.reward = student_reward(attempt.text is not None, attempt.solved)

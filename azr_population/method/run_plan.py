@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import Config
+from azr_population.config.schema import Config, LearnerConfig, TorchConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
@@ -63,7 +63,7 @@ class RunPlan:
             rollout=engine.rollout,
             generate_rows=engine.generate_batch_size,
             vllm=engine.vllm,
-            learner=engine,
+            learner=LearnerConfig(**engine.model_dump(include=set(TorchConfig.model_fields))),
             seed=config.seed,
             threads=engine.threads,
         )

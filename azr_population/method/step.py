@@ -9,13 +9,11 @@ Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
-from azr_population.engines.engine import Completion, Generated
 from azr_population.method.callbacks import Callback, PhaseClock, call
 from azr_population.method.evolution import MakeChild, make_child
 from azr_population.method.phases import (
@@ -28,7 +26,7 @@ from azr_population.method.phases import (
     verify,
 )
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal, by_match
+from azr_population.method.proposals import PlayedStep, by_match
 from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.rewards import takes_gold
 from azr_population.method.training import advantage, update
@@ -79,47 +77,34 @@ class SelfPlay:
             samples = advantage(proposals, population, replays)
         with clock("update"):
             updates = update(context.engine, samples, population.hyperparameters())
-        return finish_step(
-            population,
-            self.callbacks,
-            clock,
+        played = PlayedStep(
             proposals,
-            [attempt for replay in replays for attempt in replay.attempts],
-            [completion for replay in replays for completion in replay.discarded],
             updates,
             context.engine.take_generated(),
-            partial(make_child, context.engine),
+            [attempt for replay in replays for attempt in replay.attempts],
+            [completion for replay in replays for completion in replay.discarded],
         )
+        make = partial(make_child, context.engine)
+        return finish_step(population, self.callbacks, clock, played, make)
 
 
 def finish_step(
     population: Population,
     callbacks: Sequence[Callback],
     clock: PhaseClock,
-    proposals: Sequence[Proposal],
-    replayed: Sequence[Attempt],
-    discarded: Sequence[Completion],
-    updates: Mapping[int, Mapping[str, float]],
-    generated: Mapping[int, Generated],
+    played: PlayedStep,
     make_child: MakeChild,
 ) -> StepRecords:
-    """Ends a step after the update, in both hosts: ratings, births, records.
-
-    Args:
-        replayed, discarded: attempts outside the matches, and completions that came to nothing.
-        updates: the engine's metrics of each member's update, by slot, with its `rows`.
-        generated: what the engine generated in the step, by slot.
-        make_child: puts a child into its slot.
-    """
-    held = chain((c for proposal in proposals for c in proposal.completions), discarded)
-    check_budget(generated, [*held, *(attempt.completion for attempt in replayed)])
-    proposals = by_match(proposals)
-    call(callbacks, "updated", clock, population, proposals, replayed)
+    """Ends a step after the update, in both hosts: ratings, births, records. `make_child` puts a
+    child into its slot."""
+    check_budget(played.generated, played.completions)
+    played.proposals = by_match(played.proposals)
+    call(callbacks, "updated", clock, population, played.proposals, played.replayed)
     with clock("rate"):
-        matches = population.rate(proposals)
+        matches = population.rate(played.proposals)
     with clock("evolve"):
-        births = population.evolve(proposals, make_child)
-    records = population.record(proposals, updates, generated, matches, births, replayed)
-    call(callbacks, "recorded", clock, population, proposals, records)
+        births = population.evolve(played.proposals, make_child)
+    records = population.record(played, matches, births)
+    call(callbacks, "recorded", clock, population, played.proposals, records)
     records.metrics |= clock.metrics()
     return records

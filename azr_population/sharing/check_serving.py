@@ -7,6 +7,7 @@ the canary in our own engines (`engines/canary.py`).
 """
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -73,7 +74,6 @@ def check_serving(
     old: Mapping[str, str | Path] | None = None,
     dtype: str = "bfloat16",
     device: str = "cpu",
-    api_key: str | None = None,
 ) -> list[ServedVerdict]:
     """A verdict for each name in `adapters`; nothing is reachable where no server answers.
 
@@ -84,12 +84,12 @@ def check_serving(
         dtype: the server's: it decides what rounding explains.
         device: where log-probabilities are computed.
 
-    Raises UserError: a member does not load.
+    A server that asks for a key gets OPENAI_API_KEY. Raises UserError: a member does not load.
     """
     folder = None if base is None else base_folder(base, key="--base")
     members = {name: one_member(address, folder) for name, address in adapters.items()}
     earlier = {name: one_member(address, folder) for name, address in (old or {}).items()}
-    server = _Server(url, api_key)
+    server = _Server(url, os.environ.get("OPENAI_API_KEY"))
     if reason := server.silence():
         return [ServedVerdict(name, MISSING, reason) for name in members]
     settings = EngineSettings("", (), NO_MEMBERS, device, dtype if device != "cpu" else "float32")

@@ -60,8 +60,8 @@ WRONG = {
     f"report {RUN}/members": f"did you mean {RUN}?",
     "report nowhere": "which train and demo write",
     f"show {EXAMPLES}": f"did you mean {EXAMPLES}/runs/1t1s?",
-    f"show {RUN} teacher_0": "--member teacher_0",
-    f"show {RUN} --member student0": "student_0",
+    f"show {RUN} teacher_0": f"did you mean {RUN}/teacher_0?",
+    f"show {RUN}/student0": "student_0",
     f"show {RUN} --type output": "code_o",
     f"show {RUN} --step 99": "20",
     f"sample {RUN}": "--propose TYPE",
@@ -73,7 +73,6 @@ WRONG = {
     f"resume {RUN} population.batch_size=4": "start a new run",
     f"resume {RUN} run.steps=40": "no checkpoint",
     f"resume {RUN} --steps 40": "run.steps=40",
-    f"play {RUN} --step 99": "20",
     # Other commands.
     "trian": "train",
     "run": "train",

@@ -10,6 +10,8 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.hosts.local.local_plan import resolve
 
+ROOT = Path(__file__).parents[2]
+
 
 def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():
     config = load_config([])
@@ -109,6 +111,20 @@ def test_a_saved_configuration_comes_back_whole(tmp_path):
         config_from_file(path, ["run.stepz=40"])
 
 
+@pytest.mark.parametrize("run", ["examples/runs/4t4s", "examples/runs/1t1s"])
+def test_a_stored_configuration_with_fields_of_an_earlier_version_is_read(run, tmp_path):
+    path = ROOT / run / "config.yaml"
+    text = path.read_text()
+    assert "save_total_limit: 2" in text and "elites: 1" in text
+    assert "elites" not in to_yaml(config_from_file(path))
+    changed = tmp_path / "config.yaml"
+    changed.write_text(text.replace("save_total_limit: 2", "save_total_limit: 7"))
+    assert config_from_file(changed) == config_from_file(path)
+    changed.write_text(text.replace("elites: 1", "elites: 3"))
+    with refuses("evolution.elites"):
+        config_from_file(changed)
+
+
 def test_the_page_of_the_reference_is_the_one_that_is_made():
     """python -m azr_population.config.explained > docs/reference.md"""
     page = Path(__file__).parents[2] / "docs" / "reference.md"
@@ -127,7 +143,7 @@ def test_paths_are_stored_from_the_root_and_names_on_the_hub_are_not(tmp_path):
     )
     here = Path.cwd()
     assert config.base.path == f"{here}/base"
-    assert config.population.init_from.student == [f"{here}/founder", "org/adapter"]
+    assert config.population.init_from["student"] == [f"{here}/founder", "org/adapter"]
     assert load_config(["base=hf", "base.path=org/model"]).base.path == "org/model"
 
 

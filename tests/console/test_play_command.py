@@ -45,7 +45,7 @@ def test_a_right_answer_is_right_however_it_is_spaced(played):
 
 
 def test_the_first_wrong_step_of_an_attempt_is_marked(played):
-    lines = [text.strip() for text in played("[0]\n", "--step", "3").splitlines()]
+    lines = [text.strip() for text in played("[0]\n").splitlines()]
     assert "you   ✗ [0]" in lines
     assert lines.count("✓ a=[3, 2, 1]") == 2
     assert "✓ b=[6, 7, 8]" in lines and "✗ b=[6, 7, 9]   (is [6, 7, 8])" in lines

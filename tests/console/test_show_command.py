@@ -57,23 +57,24 @@ def test_filters_and_limit(write, capsys):
     rows = [json.loads(text) for text in shown(capsys, run, "--json").splitlines()]
     assert len(rows) == 5 and rows[0] == line(1, member="teacher_1")
     for item, places in (
-        (["--refused"], [0, 2]),
-        (["--solved", "--failed"], [1, 4]),
-        (["--step", 2, "--valid"], [3]),
-        (["--member", "teacher_1"], [0]),
+        (["--verdict", "refused"], [0, 2]),
+        (["--verdict", "solved", "--verdict", "failed"], [1, 4]),
+        (["--step", 2, "--verdict", "valid"], [3]),
         (["--type", "code_i"], [2]),
         (["--limit", 2], [3, 4]),
     ):
         result = shown(capsys, run, "--json", *item).splitlines()
         assert [json.loads(text) for text in result] == [rows[i] for i in places], item
-    assert "1 of 2; --limit 0" in shown(capsys, run, "--refused", "--limit", 1)
-    assert main(["show", str(run), "--solved", "--step", "2"]) == 0
+    result = shown(capsys, f"{run}/teacher_1", "--json").splitlines()
+    assert [json.loads(text) for text in result] == rows[:1]
+    assert "1 of 2; --limit 0" in shown(capsys, run, "--verdict", "refused", "--limit", 1)
+    assert main(["show", str(run), "--verdict", "solved", "--step", "2"]) == 0
     assert capsys.readouterr().out == ""
 
 
 def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     run = write(line(2), line(4))
-    message = refused(capsys, "show", run, "--member", "techer_0")
+    message = refused(capsys, "show", f"{run}/techer_0")
     assert "techer_0" in message and "teacher_0" in message
     assert "--step 3 " in refused(capsys, "show", run, "--step", 3)
     assert "--limit" in refused(capsys, "show", run, "--limit", -1)

@@ -41,7 +41,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     assert "find x" in page and '"Digits"' in page
     assert "digits" in page and "AST nodes" not in page.split("<main")[-1].split("<script")[0]
     capsys.readouterr()
-    assert main(["show", str(run), "--valid", "--type", "equation", "--limit", "1"]) == 0
+    assert main(["show", str(run), "--verdict", "valid", "--type", "equation", "--limit", "1"]) == 0
     assert "proposes equation" in capsys.readouterr().out
     assert main(["show", str(run), "--type", "code_o"]) != 0
     # Somebody else reads the run: nothing of the domain is run, and its tasks are there as text.
@@ -50,7 +50,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     find_domain.cache_clear()
     out = tmp_path / "out"
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
-    assert main(["show", str(run), "--valid", "--limit", "1"]) == 0
+    assert main(["show", str(run), "--verdict", "valid", "--limit", "1"]) == 0
     assert (
         main(["compare", f"one={run}", f"two={other}", "--out", str(tmp_path / "both.html")]) == 0
     )
@@ -58,7 +58,7 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(tmp_path, monkeypatch
     assert len((out / "tasks.jsonl").read_text().splitlines()) > 0
     assert main(["sample", str(run), "student_0"]) == 2
     assert "equations" not in sys.modules
-    assert main(["--trust", "show", str(run), "--valid", "--limit", "1"]) == 0
+    assert main(["--trust", "show", str(run), "--verdict", "valid", "--limit", "1"]) == 0
     assert "equations" in sys.modules
 
 

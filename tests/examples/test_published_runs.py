@@ -36,7 +36,7 @@ def test_what_they_have(name):
     "words",
     [
         ["report", RUNS / "4t4s", "--out", "report.html"],
-        ["show", RUNS / "4t4s", "--solved", "--limit", "1"],
+        ["show", RUNS / "4t4s", "--verdict", "solved", "--limit", "1"],
         ["compare", RUNS / "1t1s", RUNS / "4t4s"],
         ["export", RUNS / "4t4s", "--to", "jsonl", "--out", "tasks"],
     ],

@@ -35,7 +35,6 @@ def late(solve_rate):
 def nothing(*_): return None
 def nan(*_): return float("nan")
 def text(*_): return "high"
-def of_rewards(member, rewards): return sum(rewards) / len(rewards)
 
 def child(parent, change):
     return Adapter(parent.spec, {name: change(pair) for name, pair in parent.factors.items()})
@@ -59,28 +58,6 @@ def no_child(parents, generator):
 @operator(parents=1, ranges={})
 def broken(parents, generator):
     return parents[0].factor
-
-class Log:
-    def __init__(self, settings, directory, step):
-        self.path = directory.path / "reward.csv"
-    def log(self, step, figures):
-        self.path.write_text(str(figures["teacher/reward"]))
-    def close(self):
-        pass
-
-class NoStep(Log):
-    def log(self, figures):
-        pass
-
-class Unclosed(Log):
-    close = property(lambda self: self.nowhere)
-
-def no_logger(settings, directory):
-    return None
-
-class Misnamed(Log):
-    def log(self, step, figures):
-        self.folder.write_text("")
 
 class Same(TorchRollout):
     pass
@@ -144,35 +121,29 @@ def parts(tmp_path, monkeypatch):
     ("key", "names"),
     [
         ("population.teacher_reward", ["misspelt", "late", "nothing", "nan", "text"]),
-        ("population.student_reward", ["nothing", "nan", "text", "late"]),
-        ("evolution.fitness", ["nothing", "nan", "text", "of_rewards"]),
         ("engine.optimizer", ["Optimizer", "nothing"]),
-        ("logger.names", ["NoStep", "Unclosed", "no_logger", "Misnamed"]),
         ("engine.rollout", ["Late", "Single", "Swapped", "Unmade", "nothing"]),
         ("evolution.operators", ["rank_1", "doubles", "no_layers", "no_child", "broken"]),
     ],
 )
 def test_a_mistake_is_told_at_the_start(parts, key, names):
     for name in names:
-        value = {
-            "evolution.operators": f".own_parts.{name}=1",
-            "logger.names": f"=[own_parts.{name}]",
-        }
+        value = {"evolution.operators": f".own_parts.{name}=1"}
         typed = key + value.get(key, f"=own_parts.{name}")
         with pytest.raises(UserError) as refused:
             resolve(load_config(["population=2t2s", typed]))
         line = str(refused.value)
         assert name in line and "\n" not in line
         assert key in line or key in str(refused.value.key) or "evolution" in line
-        located = ("misspelt", "late", "of_rewards", "broken", "Optimizer", "Misnamed", "Late")
+        located = ("misspelt", "late", "broken", "Optimizer", "Late")
         if name in located:
             assert "own_parts.py, line " in line
 
 
-def test_a_sound_logger_and_a_sound_sampler_leave_nothing_behind(parts, tmp_path, monkeypatch):
+def test_a_sound_sampler_leaves_nothing_behind(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = sorted(tmp_path.rglob("*"))
-    resolve(load_config(["logger.names=[own_parts.Log]", "engine.rollout=own_parts.Same"]))
+    resolve(load_config(["engine.rollout=own_parts.Same"]))
     assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".pyc"] == before
 
 

@@ -15,7 +15,7 @@ from azr_population.domains.code.task_types import ParsedProposal, Task, TaskTyp
 from azr_population.engines.engine import Completion, Generated
 from azr_population.errors import UserError
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.proposals import Attempt, PlayedStep, Proposal
 from azr_population.method.record import nothing_valid_notes
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
@@ -49,7 +49,8 @@ def finish(pop, made, updates, nursery, replayed=()):
     """The end of a step."""
     matches = pop.rate(made)
     generated = {1: Generated(4, 8)}
-    return pop.record(made, updates, generated, matches, pop.evolve(made, nursery), replayed)
+    played = PlayedStep(made, updates, generated, replayed)
+    return pop.record(played, matches, pop.evolve(made, nursery))
 
 
 def rates(pop):

@@ -13,7 +13,6 @@ from planted import KINDS, seen
 from azr_population.analysis.report import write_report
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.config.schema import LoggerConfig
 from azr_population.errors import UserError
 from azr_population.hosts import loggers
 from azr_population.hosts.local import run as local_run
@@ -100,14 +99,14 @@ def test_no_page_card_export_or_logger_has_them(planted, tmp_path, monkeypatch):
     told = {}
     monkeypatch.setattr(loggers._Tracker, "_open", lambda self, _: told.update(self._options))
     monkeypatch.setattr(loggers._Tracker, "name", "tracker", raising=False)
-    loggers._Tracker(LoggerConfig(), loggers.RunDirectory(planted), 0)
+    loggers._Tracker(loggers.RunDirectory(planted), 0)
     assert told["config"]["seed"] == 1 and clean(json.dumps(told["config"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_configuration_with_a_secret_is_refused_and_not_printed(kind, capsys, monkeypatch):
     value = KINDS[kind].replace("\\", "").replace("'", "").replace("\n", " ")
-    for key in ("logger.project", "nonsense"):
+    for key in ("population.name", "nonsense"):
         assert main(["train", "--config", f"{key}='{value}'"]) == 2
         out, err = capsys.readouterr()
         assert not seen(out) and not seen(err) and err.count("\n") == 1
@@ -117,8 +116,8 @@ def test_what_the_environment_holds_is_not_looked_up(capsys, monkeypatch):
     monkeypatch.setenv("PLANTED", "pl4nted")
     for text in ("${oc.env:PLANTED}", "\\${oc.env:PLANTED}", "a${oc.env:PLANTED}", "${seed}"):
         with pytest.raises(UserError) as refused:
-            load_config([f"logger.project='{text}'"])
-        assert refused.value.key == "logger.project" and "pl4nted" not in str(refused.value)
+            load_config([f"population.name='{text}'"])
+        assert refused.value.key == "population.name" and "pl4nted" not in str(refused.value)
 
 
 def test_a_command_is_stored_without_its_secrets(small_run, monkeypatch, tmp_path):

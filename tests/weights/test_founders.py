@@ -4,7 +4,7 @@ import pytest
 import torch
 from refusals import refuses
 
-from azr_population.config.schema import InitFromConfig
+from azr_population.config.schema import MembersConfig
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -94,12 +94,14 @@ def test_a_higher_rank_is_refused_before_weights_are_read(tmp_path):
 
 def test_one_adapter_serves_a_role_and_several_each_member():
     roster = Roster.make(2, 2)
-    chosen = founder_sources(InitFromConfig(teacher="a", student=["b", "c"]), roster)
+    chosen = founder_sources(
+        MembersConfig(init_from={"teacher": "a", "student": ["b", "c"]}).init_from, roster
+    )
     assert chosen == {"teacher_0": "a", "teacher_1": "a", "student_0": "b", "student_1": "c"}
-    assert founder_sources(InitFromConfig(), roster) == {}
+    assert founder_sources(MembersConfig().init_from, roster) == {}
 
 
 @pytest.mark.parametrize(("role", "adapters"), [("student", ["a"] * 3), ("agent", "a")])
 def test_another_number_or_role_than_there_is_is_refused(role, adapters):
     with refuses(f"population.init_from.{role}"):
-        founder_sources(InitFromConfig(**{role: adapters}), Roster.make(2, 2))
+        founder_sources(MembersConfig(init_from={role: adapters}).init_from, Roster.make(2, 2))

@@ -35,16 +35,20 @@ class BenchmarkSettings:
     data: str
     members: str
     samples: int
-    temperature: float | None
-    max_tokens: int | None
     limit: int | None
-    seed: int
     base: Path | None
     rollout: str
     dtype: str
     device: str
-    batch_size: int
-    logs: Path | None
+    temperature: float | None = None
+    """None: 0 for one sample, 0.8 for several."""
+    max_tokens: int | None = None
+    """Of a completion; None: the benchmark's."""
+    seed: int = 1
+    batch_size: int = 64
+    """Completions sampled at a time."""
+    logs: Path | None = None
+    """Folder of the logs; None: `evaluation` in the run."""
 
     def sampling(self) -> dict[str, Any]:
         """Inspect's options of generation. Raises UserError where they contradict each other."""
@@ -53,7 +57,7 @@ class BenchmarkSettings:
             temperature = 0.0 if self.samples == 1 else 0.8
         if temperature == 0 and self.samples > 1:
             raise UserError(
-                f"samples={self.samples} at temperature 0 are all the same; give --temperature",
+                f"samples={self.samples} at temperature 0 are all the same; raise temperature",
                 key="temperature",
             )
         options: dict[str, Any] = {"temperature": temperature}

@@ -18,7 +18,7 @@ from azr_population.engines.engine import Generated
 from azr_population.method.callbacks import Callback, PhaseClock
 from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.proposals import Attempt, PlayedStep, Proposal
 from azr_population.method.record import StepRecords
 from azr_population.method.step import finish_step
 from azr_population.method.training import ScoredCompletion, set_advantages
@@ -98,14 +98,5 @@ class AzrStepState:
             slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
         }
         self._clock.phases = {**timing, **self._clock.phases}
-        return finish_step(
-            self.population,
-            self.callbacks,
-            self._clock,
-            self.proposals,
-            self.replayed,
-            (),
-            learned,
-            generated,
-            make_child,
-        )
+        played = PlayedStep(self.proposals, learned, generated, self.replayed)
+        return finish_step(self.population, self.callbacks, self._clock, played, make_child)

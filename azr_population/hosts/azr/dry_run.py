@@ -23,7 +23,7 @@ from azr_population.method.population import Population
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
 assumed, for counts only."""
-SMALL = "examples/azr_coder7b_24gb.sh, examples/azr_coder3b_24gb.sh"
+SMALL = "bash examples/azr.sh coder7b_24gb, coder3b_24gb"
 
 
 def page(config: Any, start: Start) -> tuple[list[str], bool]:

@@ -22,7 +22,7 @@ from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.phases import describe
 from azr_population.method.proposals import Attempt, Proposal
-from azr_population.method.rewards import INVALID, student_reward_of
+from azr_population.method.rewards import INVALID
 from azr_population.referee import Reason
 
 if TYPE_CHECKING:
@@ -132,17 +132,12 @@ class Judge:
         return result
 
     def _replayed(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Attempt]:
-        """The attempts at AZR's own tasks. Their rewards are AZR's, unless the configuration names
-        another reward, which is then written into `tensor` [rows, R]."""
-        config, attempts = self._step.population.config, []
-        reward = None if config.student_reward == "azr" else student_reward_of(config)
-        written, values = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
-        for row, (completion, value) in enumerate(zip(written, values, strict=True)):
-            read, solved = value > INVALID, value > 0
-            if reward:
-                tensor[row] = 0.0
-                tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
-            reason = _reason(read, solved)
+        """The attempts at AZR's own tasks, with AZR's rewards: `tensor` is [rows, R]."""
+        attempts = []
+        completions, rewards = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
+        for completion, value in zip(completions, rewards, strict=True):
+            solved = value > 0
+            reason = _reason(value > INVALID, solved)
             attempts.append(Attempt(completion, None, solved, reason, value, type=kind))
         return attempts
 

@@ -52,7 +52,7 @@ def run_config(
         evolution=settings.evolution,
         matchmaking=settings.matchmaking,
         callbacks=settings.callbacks,
-        task=TaskConfig(domain=DOMAIN, types=list(kinds), buffer_size=settings.buffer_size),
+        task=TaskConfig(domain=DOMAIN, types=list(kinds)),
     )
 
 

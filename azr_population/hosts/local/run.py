@@ -212,7 +212,7 @@ def _play(state: RunState, view: View) -> int:
     """Steps until the end or a signal; every record is on disk before a checkpoint covers it.
     Returns the exit code: 0, or 128 + the signal."""
     play, directory, steps = state.play, state.directory, state.play.config.run.steps
-    loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
+    loggers = open_loggers(play.config.logger.names, directory, play.step, view.on_note)
     population = play.config.population
     show_start(view, directory, population.name, steps, play.step, play.population)
     if note := evolution_note(play.config.evolution, population.teachers, population.students):

@@ -16,6 +16,9 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
 
+CHECKPOINTS_KEPT = 2
+"""How many of the newest checkpoints are kept."""
+
 
 class RunState:
     """Writes the state of a run into its directory, and puts stored state in place."""
@@ -33,13 +36,13 @@ class RunState:
 
     def save(self) -> None:
         """The checkpoint first, because it is what a resume reads; then the members' folders."""
-        play, run = self.play, self.play.config.run
+        play = self.play
         save_checkpoint(
             self.directory.checkpoints,
             play.step,
             play.context.engine.state_dict(),
             {**play.population.state(), "config": replay_settings(play.config)},
-            run.save_total_limit,
+            CHECKPOINTS_KEPT,
         )
         self.folders.export()
 

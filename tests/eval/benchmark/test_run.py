@@ -165,7 +165,6 @@ def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
         ["nowhere"],
         ["nano", "--benchmarks", "gsm9"],
         ["nano", "--out", "table.doc"],
-        ["nano", "--samples", "2", "--temperature", "0"],
         ["nano", "--benchmarks", "aime24"],
     ],
 )

@@ -1,7 +1,9 @@
 """The rehearsal: what it tells of a run, what it refuses, and the way out that it names."""
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -249,11 +251,16 @@ QWEN_3B = QWEN_7B | {
 
 
 @pytest.mark.parametrize(
-    ("script", "sizes"), [("azr_coder7b_24gb.sh", QWEN_7B), ("azr_coder3b_24gb.sh", QWEN_3B)]
+    ("script", "sizes"), [("coder7b_24gb", QWEN_7B), ("coder3b_24gb", QWEN_3B)]
 )
 def test_the_examples_for_24_gb_fit_and_start_as_they_are(script, sizes, tmp_path, all_there):
-    text = (Path(__file__).parents[3] / "examples" / script).read_text()
-    dots = re.findall(r"^    ([\w.]+=\S+) \\$", text, flags=re.MULTILINE)
+    played = tmp_path / "scripts" / "selfplay" / f"{script.partition('_')[0]}.sh"
+    played.parent.mkdir(parents=True)
+    played.write_text('printf "%s\\n" "$@"\n')
+    start = ["bash", str(ROOT / "examples" / "azr.sh"), script]
+    azr = os.environ | {"AZR_HOME": str(tmp_path)}
+    listed = subprocess.run(start, env=azr, check=True, capture_output=True, text=True).stdout
+    dots = [word for word in listed.split() if not word.startswith("+")]
     assert "data.train_batch_size=8" in dots
     dots += ["population.gpu=4090", "population.gpu_memory=null"]
     config, plan = command(base(tmp_path, sizes), *dots)

@@ -89,8 +89,10 @@ def commands_of(script, folder, *arguments):
 @pytest.mark.parametrize(
     ("script", "arguments", "arms"),
     [
-        ("azr_coder7b_8gpus.sh", ["population.seed=2"], ["4t4s"]),
-        ("azr_qwen3_4b_8gpus.sh", [], ["4t4s"]),
+        ("azr.sh", ["coder7b_8gpus", "population.seed=2"], ["4t4s"]),
+        ("azr.sh", ["qwen3_4b_8gpus"], ["4t4s"]),
+        ("azr.sh", ["coder7b_24gb"], ["4t4s"]),
+        ("azr.sh", ["coder3b_24gb"], ["4t4s"]),
         ("azr_ab.sh", [], [None, "single", "4t4s"] * 2),  # rehearsed, then played
         ("azr_cpu.sh", ["azr.reward.n_samples=1"], [None]),
         ("azr_cpu.sh", ["+population=2t2s"], ["2t2s"]),

@@ -7,7 +7,6 @@ from refusals import refuses
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.hosts import loggers
 from azr_population.hosts.loggers import LOGGERS, Loggers, check_loggers, open_loggers, step_figures
-from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 
 
@@ -43,16 +42,12 @@ def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
 
 
 def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp_path):
-    registry = Registry("logger.names")
-
-    @registry.register("tensorboard", "a test")
-    def refuse(config, directory, step):
+    def refuse(directory, step):
         raise ConnectionError("no route to host\nand more")
 
-    monkeypatch.setattr(loggers, "LOGGERS", registry)
+    monkeypatch.setitem(LOGGERS, "tensorboard", refuse)
     notes = []
-    config = load_config(["logger=tensorboard"])
-    opened = open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append)
+    opened = open_loggers(["tensorboard"], RunDirectory(tmp_path), 0, notes.append)
     opened.log(1, {})
     opened.close()
     (note,) = notes

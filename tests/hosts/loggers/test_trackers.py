@@ -77,6 +77,7 @@ def trackio(folder):
 def play(tmp_path, monkeypatch):
     """Logs steps in a process's worth of a run; returns the notes."""
     monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("TRACKIO_PROJECT", "p")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
 
@@ -89,9 +90,9 @@ def play(tmp_path, monkeypatch):
                 if key.startswith("trackio.") and hasattr(module, "TRACKIO_DIR"):
                     monkeypatch.setattr(module, "TRACKIO_DIR", tmp_path / "trackio")
         notes = []
-        config = load_config([f"logger={name}", "logger.project=p", "population=2t2s", "seed=4"])
+        config = load_config([f"logger={name}", "population=2t2s", "seed=4"])
         (tmp_path / "config.yaml").write_text(to_yaml(config))
-        loggers = open_loggers(config.logger, RunDirectory(tmp_path), resumed, notes.append)
+        loggers = open_loggers(config.logger.names, RunDirectory(tmp_path), resumed, notes.append)
         for step, value in figures.items():
             loggers.log(step, {"eval/greedy": value})
         loggers.close()
