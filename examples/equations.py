@@ -80,12 +80,12 @@ class Equations(Domain):
         return verdicts
 
     def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+        self, answered: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """An answer is right if the expression gives the same value for it."""
         questions = [
             Question("code_i", task.program, task.inputs, task.outputs, tuple(answers))
-            for task, answers in asked
+            for task, answers in answered
         ]
         return [
             [Verdict(grade.solved, grade.reason.value) for grade in grades]

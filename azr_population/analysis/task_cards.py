@@ -12,7 +12,7 @@ from markupsafe import Markup
 from azr_population.analysis.html import highlighted, render, truncated
 from azr_population.analysis.statistics import tenth
 from azr_population.domains.domain import Domain
-from azr_population.domains.prompt_segments import asked, marks_of, split_segments
+from azr_population.domains.prompt_segments import marks_of, split_segments, user_turn
 from azr_population.runs.meanings import figures_of, meaning, verdict_words
 from azr_population.runs.records import Record, finite_or_none, show
 
@@ -159,7 +159,7 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
         does="proposes" if row.get("phase") == "propose" else "solves",
         type=row.get("type") or "?",
         note=f"{text}; {figures_of(row)}" if text else figures_of(row),
-        asked=_code(_cut(asked(prompt), end=True), parted),
+        asked=_code(_cut(user_turn(prompt), end=True), parted),
         written=_code(_cut(written), parted),
     )
 

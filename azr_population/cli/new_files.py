@@ -95,12 +95,12 @@ class MyName(Domain):
         ]
 
     def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+        self, answered: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """For each task the verdicts on the answers to it."""
         questions = [
             Question("code_o", outputs=task.outputs, answers=tuple(answers))
-            for task, answers in asked
+            for task, answers in answered
         ]
         return [
             [Verdict(grade.solved, grade.reason.value) for grade in grades]

@@ -77,5 +77,5 @@ def affects(kind: type[Section], prefix: str = "", inherited: str = "training") 
 @cache
 def _affected() -> dict[str, str]:
     """The effects of all keys of both hosts, and of AZR's own keys that a run records."""
-    place = {"trainer.default_local_dir": "none"}
-    return place | affects(PopulationSettings, "population.") | affects(Config)
+    azr_keys = {"trainer.default_local_dir": "none"}
+    return azr_keys | affects(PopulationSettings, "population.") | affects(Config)

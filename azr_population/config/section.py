@@ -92,9 +92,9 @@ class Section(BaseModel):
     @classmethod
     def takes_text(cls, key: str) -> bool:
         """Whether the field with this dotted key is a text. False for a key that is no field."""
-        name, _, rest = key.partition(".")
-        if rest:
-            return name in cls.sections() and cls.sections()[name].takes_text(rest)
+        name, _, inner_key = key.partition(".")
+        if inner_key:
+            return name in cls.sections() and cls.sections()[name].takes_text(inner_key)
         field = cls.model_fields.get(name)
         return field is not None and str in _alternatives(field.annotation)
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from azr_population.config.load import config_from_file
 from azr_population.console.output import plain_output
 from azr_population.console.show import STYLES, body
-from azr_population.domains.prompt_segments import asked, marks_of
+from azr_population.domains.prompt_segments import marks_of, user_turn
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.errors import UserError
 from azr_population.printable import printable
@@ -109,7 +109,7 @@ def _ask(console: Console, run: RunData, exercise: Exercise) -> None:
     console.print(
         f"step {exercise.step}: {exercise.teacher} asks {exercise.student} to {asks}", style="dim"
     )
-    console.print(*body(asked(prompt), marks_of(prompt, run.domain.marks)), sep="\n")
+    console.print(*body(user_turn(prompt), marks_of(prompt, run.domain.marks)), sep="\n")
 
 
 def _values(task: Task, referee: Referee) -> dict[str, str]:

@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from azr_population.console.output import plain_output
-from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
+from azr_population.domains.prompt_segments import Segment, marks_of, split_segments, user_turn
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable
 from azr_population.runs.directory import split_address
@@ -91,11 +91,11 @@ def show_completions(
         print("no stored completion fits", file=sys.stderr)
 
 
-def not_there(what: str, where: str, names: Iterable[Any], name: str) -> UserError:
+def not_there(named: str, path: str, names: Iterable[Any], name: str) -> UserError:
     """The error for a member, step or type that does not exist, with those that do."""
     existing = sorted((printable(each) for each in names), key=by_number)
     shown = ", ".join(existing[:40]) + ", ..." * (len(existing) > 40)
-    return UserError(f"{what} does not exist{did_you_mean(name, existing)}; {where} has {shown}")
+    return UserError(f"{named} does not exist{did_you_mean(name, existing)}; {path} has {shown}")
 
 
 def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Group:
@@ -104,7 +104,7 @@ def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Gr
     prompt = _bounded(row.get("prompt") or "")
     marks = marks_of(prompt, marks)
     parts = {
-        "prompt": body(prompt, marks) if full else _folded(body(asked(prompt), marks)),
+        "prompt": body(prompt, marks) if full else _folded(body(user_turn(prompt), marks)),
         "completion": body(_bounded(row.get("completion") or ""), marks)
         or [Text("    (nothing)", style="dim")],
         # What a program gave, or the right answer, of what was tried by hand.
@@ -136,11 +136,11 @@ def _facts(row: Mapping[str, Any]) -> str:
     born = f" (generation {row['generation']})" if row.get("generation") else ""
     verbs = {"propose": ("proposes", "to"), "solve": ("solves", "by")}
     did, by = verbs.get(str(row.get("phase")), ("writes", "for"))
-    what = f"{did} {type}" if row.get("type") else did
+    action = f"{did} {type}" if row.get("type") else did
     if row.get("opponent") and opponent != member:
-        what += f" {by} {opponent}"
+        action += f" {by} {opponent}"
     when = f"step {row['step']}: " if "step" in row else ""
-    return f"{when}{member}{born} {what}; {figures_of(row)}"
+    return f"{when}{member}{born} {action}; {figures_of(row)}"
 
 
 def body(text: str, marks: Sequence[str]) -> list[Text]:

@@ -76,7 +76,7 @@ class Domain(ABC):
 
     @abstractmethod
     def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+        self, answered: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """For each task the verdicts on these answers to it."""
 

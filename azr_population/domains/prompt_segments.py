@@ -38,7 +38,7 @@ def split_segments(text: str, marks: Sequence[str]) -> list[Segment]:
     return [segment for segment in separated if segment.mark or segment.text.strip()]
 
 
-def asked(prompt: str) -> str:
+def user_turn(prompt: str) -> str:
     """The user's turn of a chat in ChatML (SmolLM2, Qwen); any other prompt as it is."""
     turns = _TURN.findall(prompt)
     return turns[-1] if turns else prompt

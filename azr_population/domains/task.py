@@ -52,38 +52,38 @@ class TaskBuffer:
     """Tasks that were valid so far: examples for proposals, what counts as new, and replay.
 
     At most `capacity` different ones. Each task ever added is among them with the same chance,
-    however often it was added: a hash gives it a fixed place in a random order, and the first ones
-    stay (bottom-k sampling, Cohen and Kaplan 2007). So a long run still holds its first steps.
+    however often it was added: a hash gives it a fixed position in a random order, and the first
+    ones stay (bottom-k sampling, Cohen and Kaplan 2007). So a long run still holds its first steps.
     """
 
     def __init__(self, capacity: int = 4096, seed: int = 0) -> None:
         self._capacity = capacity
         self._seed = seed
         self._tasks: dict[int, Task] = {}
-        """By their places in the random order."""
+        """By their positions in the random order."""
         self._last: list[int] = []
-        """A heap of the places, negative."""
+        """A heap of the positions, negative."""
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def __contains__(self, task: object) -> bool:
-        return isinstance(task, Task) and self._place(task) in self._tasks
+        return isinstance(task, Task) and self._position(task) in self._tasks
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks.values())
 
     def add(self, task: Task) -> None:
         """Puts a task in; if the buffer is full, the last one in the random order leaves."""
-        place = self._place(task)
-        if place in self._tasks:
+        position = self._position(task)
+        if position in self._tasks:
             return
-        self._tasks[place] = task
-        heapq.heappush(self._last, -place)
+        self._tasks[position] = task
+        heapq.heappush(self._last, -position)
         if len(self._tasks) > self._capacity:
             del self._tasks[-heapq.heappop(self._last)]
 
-    def _place(self, task: Task) -> int:
+    def _position(self, task: Task) -> int:
         text = json.dumps([self._seed, *vars(task).values()])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 

@@ -1,10 +1,13 @@
 """Checks of settings that no run can work with, in either host, before anything is loaded."""
 
+from collections.abc import Iterator
+
 from azr_population.config.schema import Config, EvolutionConfig, MembersConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
+from azr_population.engines.optimizers import moments
 from azr_population.errors import UserError
 from azr_population.method.callbacks import call_own, own_callbacks
 from azr_population.method.matchmaking import Match
@@ -18,6 +21,7 @@ from azr_population.method.rewards import (
     takes_gold,
     teacher_reward_of,
 )
+from azr_population.method.run_plan import RunPlan
 from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
@@ -119,9 +123,9 @@ def _smallest_replaced(evolution: EvolutionConfig, *sizes: int) -> int:
 def evolution_note(evolution: EvolutionConfig, teachers: int, students: int) -> str | None:
     """A note if hyperparameters cannot evolve, or if at every replacement all members but one of a
     sub-population are protected newborns, so that fitness has no choice; otherwise None."""
-    of_role = {"teacher": teachers, "student": students}
+    sizes = {"teacher": teachers, "student": students}
     for name, config in (evolution.hyperparameters or {}).items():
-        if not _smallest_replaced(evolution, *(of_role[role] for role in config.roles)):
+        if not _smallest_replaced(evolution, *(sizes[role] for role in config.roles)):
             return (
                 f"evolution.hyperparameters.{name}: members keep the {name} they draw, because "
                 f"no {' or '.join(config.roles)} is replaced"
@@ -149,3 +153,32 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
     )
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
     return f"every {evolution.interval} steps {replaced} replaced, by {len(mix)} operators"
+
+
+def population_lines(plan: RunPlan, base: str) -> Iterator[str]:
+    """What the dry runs of both hosts print first: members on their `base`, how they evolve, earn
+    and learn."""
+    config, engine = plan.config, plan.engine
+    members, population = config.population, Population(config, plan.domain)
+    weights = plan.layout.architecture.weights / 1e6 if plan.layout else None
+    size = f"; {weights:,.1f} million weights in {engine.dtype}" if weights else ""
+    yield f"{members.name} on {base}: {', '.join(engine.names)}{size}"
+    yield replacement_line(config.evolution, members.teachers, members.students)
+    yield reward_line(members)
+    for name, source in founder_sources(members.init_from, plan.roster).items():
+        yield f"{name} starts from {source}"
+    rates: dict[str, set[float]] = {}
+    settings_by_slot = population.hyperparameters()
+    for member in population.roster:
+        rates.setdefault(f"{member.role}s", set()).add(settings_by_slot[member.slot].lr)
+    optimizer, _ = moments(engine.learner.optimizer)
+    listed = ", ".join(
+        f"{role} " + " to ".join(f"{rate:.3g}" for rate in sorted({min(each), max(each)}))
+        for role, each in rates.items()
+    )
+    cap = engine.importance_sampling_cap
+    weighted = f"importance weights up to {cap:g}" if cap else "no importance weights"
+    yield (
+        f"{optimizer}'s steps: {listed}; rank {engine.lora.rank}, alpha {engine.lora.alpha:g}, "
+        f"{weighted}, seed {config.seed}"
+    )

@@ -108,8 +108,8 @@ class EvalResult:
                 "generation": member.generation,
                 "samples": self.held_out.samples,
                 **{
-                    name: [None if score is None else round(score, 6) for score in of_tasks]
-                    for name, of_tasks in by.items()
+                    name: [None if score is None else round(score, 6) for score in scores]
+                    for name, scores in by.items()
                 },
             }
             for member, by in zip(self.members, self.scores, strict=True)
@@ -210,7 +210,7 @@ def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
                 f"{', '.join(dict.fromkeys(strata)) or 'none'}",
                 key="eval.strata",
             )
-        chosen = [number for number, of_task in enumerate(names) if wanted & of_task]
+        chosen = [number for number, groups in enumerate(names) if wanted & groups]
         tasks, strata = [tasks[n] for n in chosen], [strata[n] for n in chosen]
     return HeldOutEval(tasks, evals.samples, evals.seed, strata)
 
@@ -239,9 +239,9 @@ def reliability(scores: Sequence[Sequence[float | None]]) -> tuple[float | None,
     if min(table.shape) < 2:
         return None
     (members, tasks), means = table.shape, table.mean(axis=1)
-    rest = table - means[:, None] - table.mean(axis=0) + table.mean()
+    residuals = table - means[:, None] - table.mean(axis=0) + table.mean()
     between = tasks * float(means.var(ddof=1))
-    noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
+    noise = float((residuals**2).sum()) / ((members - 1) * (tasks - 1))
     if between < 1e-12:  # equal but for rounding
         between = 0.0
     skill = (between - noise) / tasks

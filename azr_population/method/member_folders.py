@@ -74,5 +74,5 @@ class MemberFolders:
         weights = self.run.environment().get("base")
         about["run"] = "/".join(self.run.path.resolve().parts[-2:])
         about["base"] = base_name(self.base) + (f", weights {weights}" if weights else "")
-        with replacing_folder(folder) as place:
-            save_adapter(self.read(member.slot), place, self.base, about | facts)
+        with replacing_folder(folder) as new_folder:
+            save_adapter(self.read(member.slot), new_folder, self.base, about | facts)

@@ -53,24 +53,24 @@ def propose(
     examples = streams.numpy("references", step)
     types = context.domain.resolve_types(task_config.types)
     counts = split_evenly(population.config.proposal_batch_size, len(types))
-    asked = [
+    requests = [
         (match, type)
         for type, count in zip(types, counts, strict=True)
         for match in population.assign_matches(
             [teacher.slot for teacher in population.roster.teachers for _ in range(count)]
         )
     ]
-    asked.sort(key=lambda pair: population.matches.index(pair[0]))
+    requests.sort(key=lambda pair: population.matches.index(pair[0]))
     shown = [
-        population.buffer.sample(task_config.example_tasks, examples, type) for _, type in asked
+        population.buffer.sample(task_config.example_tasks, examples, type) for _, type in requests
     ]
     seed = streams.integer("propose", step)
-    return write_proposals(context, asked, seed, shown, config.max_proposal_tokens)
+    return write_proposals(context, requests, seed, shown, config.max_proposal_tokens)
 
 
 def write_proposals(
     context: StepContext,
-    asked: Sequence[tuple[Match, str]],
+    requests: Sequence[tuple[Match, str]],
     seed: int,
     examples: Sequence[Sequence[Task]] | None = None,
     max_tokens: int = 0,
@@ -81,15 +81,17 @@ def write_proposals(
     completions = context.engine.generate(
         [
             format.propose_prompt(type, tasks)
-            for (_, type), tasks in zip(asked, examples or [()] * len(asked), strict=True)
+            for (_, type), tasks in zip(requests, examples or [()] * len(requests), strict=True)
         ],
-        [match.teacher.slot for match, _ in asked],
-        Sampling(tuple(max_tokens or format.max_new_tokens(type, "propose") for _, type in asked)),
+        [match.teacher.slot for match, _ in requests],
+        Sampling(
+            tuple(max_tokens or format.max_new_tokens(type, "propose") for _, type in requests)
+        ),
         seed,
     )
     return [
         read_one(context, match, type, completion)
-        for (match, type), (completion,) in zip(asked, completions, strict=True)
+        for (match, type), (completion,) in zip(requests, completions, strict=True)
     ]
 
 
@@ -102,10 +104,10 @@ def read_one(context: StepContext, match: Match, type: str, completion: Completi
 
 
 def propose_and_judge(
-    context: StepContext, asked: Sequence[tuple[Match, str]], task_config: TaskConfig, seed: int
+    context: StepContext, requests: Sequence[tuple[Match, str]], task_config: TaskConfig, seed: int
 ) -> list[Proposal]:
     """Proposals outside a step, at temperature 1, verified."""
-    proposals = write_proposals(context, asked, seed)
+    proposals = write_proposals(context, requests, seed)
     verify(proposals, context, task_config)
     return proposals
 

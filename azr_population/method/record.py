@@ -79,13 +79,15 @@ def step_record(
             metrics["win_rate"] = wins.get(member.name)
         members[member.name] = metrics
     line: dict[str, Any] = {"step": step}
-    for role, of_role in roster.sub_populations.items():
-        line |= flatten(str(role), _role_metrics([members[member.name] for member in of_role]))
+    for role, members_of_role in roster.sub_populations.items():
+        line |= flatten(
+            str(role), _role_metrics([members[member.name] for member in members_of_role])
+        )
     for name, metrics in members.items():
         line |= flatten(name, metrics)
     for type in dict.fromkeys(proposal.type for proposal in proposals):
-        of_type = [proposal for proposal in proposals if proposal.type == type]
-        line |= flatten(f"type/{type}", _proposal_metrics(of_type, domain))
+        proposals_of_type = [proposal for proposal in proposals if proposal.type == type]
+        line |= flatten(f"type/{type}", _proposal_metrics(proposals_of_type, domain))
     line |= flatten("reason", Counter(str(proposal.reason) for proposal in proposals))
     total = _role_metrics(list(members.values()))
     line |= flatten("total", {name: total.get(name, 0) for name in sorted(SUMMED)})

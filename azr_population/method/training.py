@@ -41,19 +41,21 @@ def scored_attempts(
     something, up to `replay_fraction`; the rest are split evenly over matches and task types."""
     matches = matches_of(proposals)
     played = Counter(match.student.name for match in matches)
-    rest: dict[str, list[int]] = {}
+    fresh_counts: dict[str, list[int]] = {}
     chosen: list[ScoredCompletion] = []
     for student in {match.student.name: match.student for match in matches}.values():
         repeated = [replay for replay in replays if replay.student is student and replay.attempts]
         from_buffer = attempts_that_teach(repeated, config.replay_batch_size, config, generator)
         fresh = config.attempt_batch_size - len(from_buffer)
-        rest[student.name] = split_evenly(fresh, played[student.name])
+        fresh_counts[student.name] = split_evenly(fresh, played[student.name])
         chosen += from_buffer
     for match in matches:
         attempted = [
             proposal for proposal in proposals if proposal.match is match and proposal.attempts
         ]
-        chosen += attempts_that_teach(attempted, rest[match.student.name].pop(0), config, generator)
+        chosen += attempts_that_teach(
+            attempted, fresh_counts[match.student.name].pop(0), config, generator
+        )
     return chosen
 
 
@@ -85,8 +87,8 @@ def choose_attempts(
     type: first one attempt at each task in random order, then a second at each, and so on, because
     different tasks teach more than repeated ones."""
     by_type: dict[str, list[Sequence[ScoredCompletion]]] = {}
-    for of_task in filter(None, candidates):
-        by_type.setdefault(of_task[0].sample.type, []).append(of_task)
+    for attempts_at_task in filter(None, candidates):
+        by_type.setdefault(attempts_at_task[0].sample.type, []).append(attempts_at_task)
     queues = []
     for tasks in by_type.values():
         order = generator.permutation(len(tasks))

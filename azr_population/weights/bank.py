@@ -117,11 +117,11 @@ class Bank:
         """The factors' device."""
         return next(iter(self._stacks.values())).A.device
 
-    def move(self, place: Callable[[Tensor], Tensor]) -> None:
-        """Replaces the factors' storage by `place(factors)`, for example on another device.
+    def move(self, transfer: Callable[[Tensor], Tensor]) -> None:
+        """Replaces the factors' storage by `transfer(factors)`, for example on another device.
         Parameters stay the same objects; cached copies in other dtypes are dropped."""
         for stack in self._stacks.values():
-            stack.A.data, stack.B.data = place(stack.A.data), place(stack.B.data)
+            stack.A.data, stack.B.data = transfer(stack.A.data), transfer(stack.B.data)
             for slot, (A, B) in enumerate(stack.pairs):
                 A.data, B.data = stack.A[slot], stack.B[slot].t()
             stack.copies.clear()
@@ -164,8 +164,8 @@ class Bank:
         if not one_token or len(tally) < 2 or apart:
             return route
         first, last = route.present[0], route.present[-1]
-        place = torch.tensor(members) - first
-        scales = nn.functional.one_hot(place, last + 1 - first) * self.spec.scaling
+        index = torch.tensor(members) - first
+        scales = nn.functional.one_hot(index, last + 1 - first) * self.spec.scaling
         scales = scales.repeat_interleave(self.spec.rank, dim=1)
         return route._replace(scales=scales.to(self.device, self._product_dtype(route, 1)))
 

@@ -4,7 +4,7 @@ from azr_population.domains.code.complexity import SPACE
 from azr_population.domains.code.formats import MARKS, ChatFormat, NanoFormat
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.known import DOMAINS, find_domain
-from azr_population.domains.prompt_segments import Segment, asked, marks_of, split_segments
+from azr_population.domains.prompt_segments import Segment, marks_of, split_segments, user_turn
 
 SPACES = [space for name in DOMAINS if (space := find_domain(name).space)]
 
@@ -54,5 +54,5 @@ def test_a_fence_that_is_not_closed_reaches_to_the_end():
 
 def test_the_users_turn_is_what_was_asked():
     chat = "<|im_start|>system\nBe good.<|im_end|>\n<|im_start|>user\nAdd.\nUp<|im_end|>\n"
-    assert asked(f"{chat}<|im_start|>assistant\n") == "Add.\nUp"
-    assert asked("<PO>") == "<PO>"
+    assert user_turn(f"{chat}<|im_start|>assistant\n") == "Add.\nUp"
+    assert user_turn("<PO>") == "<PO>"

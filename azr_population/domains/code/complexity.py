@@ -125,12 +125,12 @@ OPERATIONS: dict[type[ast.AST], str] = {
 def descriptor_values(task: Mapping[str, Any]) -> tuple[float, ...] | None:
     """A record of `tasks.jsonl` in descriptor values; None if its program cannot be parsed."""
     program = task.get("program")
-    place = _place_of(program) if isinstance(program, str) else None
-    return None if place is None else (*place, *data_descriptors(task))
+    descriptors = _program_descriptors(program) if isinstance(program, str) else None
+    return None if descriptors is None else (*descriptors, *data_descriptors(task))
 
 
 @lru_cache(maxsize=100_000)
-def _place_of(program: str) -> tuple[float, ...] | None:
+def _program_descriptors(program: str) -> tuple[float, ...] | None:
     """The first eight descriptors, which depend on the program alone."""
     tree, measured = read_program(program), measures(program)
     if tree is None or not measured:

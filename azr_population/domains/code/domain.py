@@ -52,17 +52,17 @@ class Code(Domain):
         return verdicts
 
     def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+        self, answered: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """The referee compares values by running programs. An input with an infinite number is
         refused unexecuted."""
         questions = [
             self.question(task, [a for a in answers if task.type != _I or is_finite(a)])
-            for task, answers in asked
+            for task, answers in answered
         ]
         verdicts = []
         graded = referee.grade(questions)
-        for (_, answers), question, grades in zip(asked, questions, graded, strict=True):
+        for (_, answers), question, grades in zip(answered, questions, graded, strict=True):
             verdict_of = {
                 answer: Verdict(grade.solved, grade.reason.value)
                 for answer, grade in zip(question.answers, grades, strict=True)

@@ -12,13 +12,11 @@ from typing import Any
 
 from azr_population.engines import memory
 from azr_population.engines.memory import GpuLayout
-from azr_population.engines.optimizers import moments
 from azr_population.engines.step_counts import MEASURED_SHARES, StepCounts
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
 from azr_population.hosts.azr.settings import as_typed
-from azr_population.method.config_check import replacement_line, reward_line
-from azr_population.method.population import Population
+from azr_population.method.config_check import population_lines
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
@@ -51,33 +49,15 @@ def page(config: Any, start: Start) -> tuple[list[str], bool]:
 
 
 def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
-    settings, population = plan.settings, Population(plan.config, plan.domain)
-    roster, kinds = population.roster, config.azr.problem_types
+    roster, kinds = plan.roster, config.azr.problem_types
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     a_member, (_, attempts, _) = plan.config.population.batch_size, _rows(config, plan)
-    yield (
-        f"{settings.name} on {plan.engine.base}: {', '.join(plan.engine.names)}; "
-        f"{replacement_line(settings.evolution, settings.teachers, settings.students)}"
-    )
-    yield reward_line(settings)
+    yield from population_lines(plan, plan.engine.base)
     longest = config.data.max_prompt_length + config.data.max_response_length
     yield (
         f"a step: {a_member} rows a member, {a_member * len(roster):,} in all, "
         f"{a_member * len(roster) / gpus:,.0f} on each of {gpus} GPUs, of up to {longest:,} tokens "
         f"({', '.join(kinds)}); up to {attempts * len(kinds):,} attempts that estimate solve rates"
-    )
-    settings_of = population.hyperparameters()
-    rates: dict[str, list[float]] = {}
-    for member in roster:
-        rates.setdefault(f"{member.role}s", []).append(settings_of[member.slot].lr)
-    optimizer, _ = moments(settings.optimizer)
-    listed = ", ".join(
-        f"{role} " + " to ".join(f"{rate:.3g}" for rate in sorted({min(each), max(each)}))
-        for role, each in rates.items()
-    )
-    yield (
-        f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
-        f"importance weights up to {plan.engine.importance_sampling_cap:g}, seed {settings.seed}"
     )
 
 

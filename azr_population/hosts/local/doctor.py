@@ -65,10 +65,10 @@ def doctor() -> int:
 
 def doctor_azr() -> int:
     """Prints what runs inside AZR lack here and the line that installs it; 0 if nothing does."""
-    wanted = [need for need in requires("azr-population") or () if "extra ==" in need]
+    needs = [need for need in requires("azr-population") or () if "extra ==" in need]
     names = {
         re.split(r"[\s;<>=!\[]", need)[0]: need.partition(";")[0].strip()
-        for need in wanted
+        for need in needs
         if re.search(r"extra == .(azr|verl).", need)
     }
     absent = [f"'{need}'" for name, need in names.items() if installed(name) is None]
@@ -92,5 +92,5 @@ def azr_home() -> Path | None:
         path = Path(named)
         return path if (path / "absolute_zero_reasoner").is_dir() else None
     spec = importlib.util.find_spec("absolute_zero_reasoner")
-    places = list(spec.submodule_search_locations or []) if spec else []
-    return Path(places[0]).parent if places else None
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    return Path(folders[0]).parent if folders else None

@@ -23,11 +23,10 @@ from azr_population.hosts.loggers import check_loggers
 from azr_population.method.config_check import (
     check_population,
     check_reward,
-    replacement_line,
+    population_lines,
     try_callbacks,
     try_domain,
 )
-from azr_population.method.population import founder_sources
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs.directory import RunDirectory, next_folder
 from azr_population.weights.bank import target_layers
@@ -178,12 +177,7 @@ def lines(plan: RunPlan) -> Iterator[str]:
     config, roster = plan.config, plan.roster
     population, evals, run = config.population, config.eval, config.run
     folder = run.dir or next_folder(population.name)
-    weights = plan.layout.architecture.weights / 1e6 if plan.layout else None
-    weighs = f"; {weights:,.1f} million weights in {config.base.dtype}" if weights else ""
-    yield (
-        f"{population.name} on {config.base.name}: {', '.join(member.name for member in roster)}"
-        f"{weighs}"
-    )
+    yield from population_lines(plan, config.base.name)
     yield (
         f"{run.steps} steps from seed {config.seed}, into {folder}, a checkpoint every "
         f"{run.checkpoint_every}"
@@ -193,9 +187,6 @@ def lines(plan: RunPlan) -> Iterator[str]:
         f"attempts at them and {replay_rows(population)} at earlier tasks; at most "
         f"{population.batch_size * len(roster)} rows trained on ({population.batch_size} a member)"
     )
-    yield replacement_line(config.evolution, population.teachers, population.students)
-    for name, source in founder_sources(population.init_from, roster).items():
-        yield f"{name} starts from {source}"
     if evals.every:
         yield (
             f"eval: {evals.tasks_per_type * len(plan.types)} tasks for each of "

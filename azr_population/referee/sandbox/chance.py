@@ -118,15 +118,15 @@ def install() -> None:
 
     The zygote calls it after all imports. The sandbox's modules keep the real ones.
     """
-    places = [
+    namespaces = [
         vars(module)
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] != __package__.partition(".")[0] and hasattr(module, "__dict__")
     ]
     for real, other in _replacements():
-        for place in places:
-            for name in [name for name, value in place.items() if value is real]:
-                place[name] = other
+        for namespace in namespaces:
+            for name in [name for name, value in namespace.items() if value is real]:
+                namespace[name] = other
     seed = random.Random.seed
 
     def seed_(self: random.Random, a: Any = None, version: int = 2) -> None:
