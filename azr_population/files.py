@@ -38,7 +38,7 @@ _MARKS = {
 _NOT_THERE = frozenset(
     (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EPERM)
 )
-"""How file systems (network, FUSE, those of Windows) answer a call that they do not have."""
+"""Errors by which file systems (network, FUSE, Windows) answer a call that they lack."""
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -101,7 +101,7 @@ def if_supported() -> Iterator[None]:
 
 
 def sync(file: IO[Any]) -> None:
-    """Puts what was written to the file on the disk, if its file system can be told to."""
+    """Puts what was written to the file on the disk, if its file system can do that."""
     file.flush()
     with if_supported():
         os.fsync(file.fileno())

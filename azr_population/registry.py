@@ -130,7 +130,7 @@ def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
 
 
 def finite_number(value: Any) -> float | None:
-    """What the user's code gave, as a float: a number, numpy's and a tensor of one element too.
+    """The result of a user's code as a float: a number, numpy's and a tensor of one element too.
     None for anything else, and from 1e100 on, whose square overflows."""
     try:
         value = value.item() if hasattr(value, "item") else value

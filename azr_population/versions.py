@@ -41,7 +41,7 @@ def installed(package: str) -> str | None:
 
 
 AZR_WANDB = "wandb==0.20.1"
-"""What AZR's code works with; later releases no longer have the setting that it gives."""
+"""The wandb that AZR's code works with; later releases no longer have the setting that it gives."""
 
 
 def wandb_fault() -> str | None:

@@ -28,7 +28,7 @@ _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE,
      errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP)
 )  # fmt: skip
-"""What a disk or a share answers: the user's to mend, not ours."""
+"""Errors of a disk or a share, which the user can mend."""
 HELP = {
     "theme": "default-slim",
     "max_width": 100,

@@ -26,11 +26,11 @@ CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"
 """Callback that Hydra calls before AZR's main function."""
 PROVIDER = "azr-population"
 STOCK = {"single": {"teacher_reward": "stock"}}
-"""Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
+"""Settings of an arm that differ inside AZR: its single agent is stock AZR's, as one adapter."""
 
 
 class PopulationSettings(MembersConfig, ComputeConfig):
-    """Who plays and how, inside AZR; everything else stays AZR's own configuration."""
+    """Members, rewards and engine inside AZR; everything else stays AZR's own configuration."""
 
     batch_size: int | None = Field(default=None, ge=1)
     """Training samples per member and step, equal in all arms. Empty: as stock AZR's agent, that is
@@ -62,7 +62,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     callbacks: list[str] = Field(default_factory=list)
     """Callbacks, as in a local run: names or `module.Class`."""
     run_dir: str | None = Field(default=None, json_schema_extra=NONE)
-    """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
+    """Folder of the run's records. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
     """Data type of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are
     float32."""

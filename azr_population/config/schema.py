@@ -54,11 +54,11 @@ TRAINING: dict[str, Any] = {"affects": "training"}
 """Marks a field that affects training, which is also the default of a section. Two runs that differ
 in it are different experiments."""
 EVALUATION: dict[str, Any] = {"affects": "evaluation"}
-"""How what was learned is measured."""
+"""Marks a field that affects how members are measured."""
 DURATION: dict[str, Any] = {"affects": "duration"}
-"""How long it goes on, how often it is looked at."""
+"""Marks a field that affects how long a run is, or how often it is measured."""
 PERFORMANCE: dict[str, Any] = {"affects": "performance"}
-"""How fast it goes; sums may be rounded otherwise."""
+"""Marks a field that affects speed; sums may be rounded otherwise."""
 NONE: dict[str, Any] = {"affects": "none"}
 """Logging and console."""
 
@@ -67,7 +67,7 @@ ROLES = ("teacher", "student", "agent")
 
 
 class MembersConfig(Section):
-    """Who plays and what for, in both hosts."""
+    """Members and their rewards, in both hosts."""
 
     name: str = Field(default="4t4s", json_schema_extra=NONE)
     """The name on pages and consoles. Names like 4t4s are corrected to the actual numbers."""
@@ -108,7 +108,7 @@ class MembersConfig(Section):
 
     @property
     def members(self) -> int:
-        """How many adapters the run has."""
+        """The number of adapters of the run."""
         return max(1, self.teachers + self.students)
 
     @property
@@ -118,7 +118,7 @@ class MembersConfig(Section):
 
 
 class PopulationConfig(MembersConfig):
-    """Who plays, what for, and with what budget per step, in a local run."""
+    """Members, their rewards and their budget per step, in a local run."""
 
     batch_size: int = Field(default=48, ge=2, le=100_000)
     """Training samples per member and step, equal in all arms; the single agent splits them between
@@ -143,22 +143,22 @@ class PopulationConfig(MembersConfig):
 
     @property
     def proposal_batch_size(self) -> int:
-        """How many of a member's samples are proposals, if it proposes."""
+        """Proposals among a member's samples, if it proposes."""
         return (self.batch_size + 1) // 2 if self.single else self.batch_size
 
     @property
     def attempt_batch_size(self) -> int:
-        """How many of a member's samples are attempts, if it solves."""
+        """Attempts among a member's samples, if it solves."""
         return self.batch_size // 2 if self.single else self.batch_size
 
     @property
     def replay_batch_size(self) -> int:
-        """How many of these are at tasks of earlier steps."""
+        """Attempts at tasks of earlier steps among those."""
         return round(self.replay_fraction * self.attempt_batch_size)
 
 
 class HyperparameterConfig(Section):
-    """How one hyperparameter of the members evolves (PBT, Jaderberg et al. 2017)."""
+    """Evolution of one hyperparameter of the members (PBT, Jaderberg et al. 2017)."""
 
     init: list[PositiveFloat] = Field(min_length=2, max_length=2)
     """[low, high]: founders draw log-uniformly between them."""
@@ -207,7 +207,7 @@ class EvolutionConfig(Section):
     would make it the next victim. The run warns if the grace period protects all members but one,
     so that there is no choice."""
     fitness: Literal["conservative_rating", "mean_reward"] = "conservative_rating"
-    """How members are compared: `conservative_rating` (mu - 3 sigma), or `mean_reward` since the
+    """Comparison of members: `conservative_rating` (mu - 3 sigma), or `mean_reward` since the
     last replacement."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off.
@@ -220,10 +220,10 @@ class EvolutionConfig(Section):
 
 
 class MatchmakingConfig(Section):
-    """Who meets whom."""
+    """Draw of matches between teachers and students."""
 
     weighting: Literal["balanced", "uniform"] = "balanced"
-    """How a pairing is weighted in the draw of matches: `balanced` p (1 - p), where p is the
+    """Weight of a pairing in the draw of matches: `balanced` p (1 - p), where p is the
     student's chance to win; `uniform` all alike."""
 
 
@@ -285,7 +285,7 @@ class BaseConfig(Section):
 
 
 class UpdateConfig(Section):
-    """How members are trained: options of both hosts."""
+    """Options of both hosts for the training of members."""
 
     optimizer: str = "adamw"
     """`adamw`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its
@@ -323,7 +323,7 @@ class ComputeConfig(UpdateConfig):
 
 
 class LearnerConfig(ComputeConfig, TorchConfig):
-    """How members are trained in either host. A local run sets the fields of `TorchConfig`; inside
+    """Training of members in either host. A local run sets the fields of `TorchConfig`; inside
     AZR those that neither host's configuration has come from `actor_rollout_ref.actor`."""
 
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -384,7 +384,7 @@ class LoggerConfig(Section):
 
 
 class RunConfig(Section):
-    """Where the run is recorded and how long it is."""
+    """Folder and length of the run, and what it records."""
 
     dir: str = ""
     """Empty: runs/<population>-<date>-<n>, with the first free number."""

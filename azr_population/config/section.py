@@ -117,7 +117,7 @@ def _alternatives(annotation: Any) -> set[Any]:
 
 
 def _scalars(annotation: Any) -> set[Any]:
-    """As `_alternatives`, with the types of items in place of those of lists and dictionaries."""
+    """The types of the scalars in values of this annotation, in lists and dictionaries too."""
     kinds = set()
     for kind in _alternatives(annotation):
         items = get_args(kind)[-1:] if get_origin(kind) in (list, dict) else ()
@@ -144,7 +144,7 @@ _MEANT = {
     "size": "population.teachers={value} population.students={value}",
     "enabled": "evolution=none",
 }
-"""What people mean by the last part of a key that other programs have."""
+"""Last part of a key that other programs have -> the override that means the same here."""
 
 
 def meant(kind: type[Section], key: str, value: str = "") -> str:

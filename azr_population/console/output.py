@@ -1,4 +1,4 @@
-"""Where commands print: names from somebody else's folder reach no terminal raw."""
+"""Standard output of commands: control characters in names from strangers' folders are escaped."""
 
 import io
 import sys
@@ -16,7 +16,7 @@ class StandardOutput(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """As rich's, with control characters of texts written out (`printable`)."""
+        """Rich's rendering, with control characters of texts written out (`printable`)."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 

@@ -50,7 +50,7 @@ class View:
         self.births: dict[str, Record] = {}
         """The last birth of each member that was replaced."""
         self.columns = ROLE_COLUMNS
-        """What is shown of a role: `ROLE_COLUMNS`, and the measures of the run's domain."""
+        """Columns of a role: `ROLE_COLUMNS`, and the measures of the run's domain."""
         self._durations: deque[float] = deque(maxlen=WINDOW)
         self._began = time.monotonic()
         self._beats = ExitStack()
@@ -167,7 +167,7 @@ def eval_line(step: Record) -> str:
 
 
 def origin(births: Mapping[str, Record], name: str, step: int) -> str:
-    """Where a member comes from: `start`, the operator that made it, or `new: ` and the operator
+    """The origin of a member: `start`, the operator that made it, or `new: ` and the operator
     if it was born at the end of this step and has not played yet. `births` are the last births."""
     if name not in births:
         return "start"

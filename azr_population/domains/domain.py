@@ -57,7 +57,7 @@ class Domain(ABC):
     rules: ClassVar[tuple[str, ...]] = ()
     """Rules that refuse a task, by the names that `task.reject` takes."""
     usual_rules: ClassVar[tuple[str, ...] | None] = None
-    """Those that apply where `task.reject` is not given; None: all."""
+    """Rules that apply where `task.reject` is not given; None: all."""
     measures: ClassVar[tuple[Metric, ...]] = ()
     """The metrics that `measure` returns, a task's size first."""
     space: ClassVar[Space | None] = None

@@ -1,4 +1,4 @@
-"""How a model is asked to propose and to solve, and what is read out of what it writes."""
+"""Prompts that ask a model to propose and to solve, and parsing of its completions."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Format(ABC):
 
 
 def shown(task: Task) -> int:
-    """How many pairs of a code_f task the solver sees: the first half, rounded up. The hidden ones
-    decide."""
+    """The number of pairs of a code_f task that the solver sees: the first half, rounded up. The
+    hidden ones decide."""
     return (len(task.inputs) + 1) // 2
 
 

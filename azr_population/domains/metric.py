@@ -26,7 +26,7 @@ class Metric:
     """It belongs to the first of these roles that a run has; () for a metric of the run."""
     better: Literal["higher", "lower", ""] = ""
     reduce: Reduce = "change"
-    """How a comparison reduces the curve: a name in `analysis.statistics.REDUCERS`."""
+    """The reduction of the curve in comparisons: a name in `analysis.statistics.REDUCERS`."""
     section: Section = ""
     """The section of the pages that draws it; empty: not drawn."""
     least: float = 0.0

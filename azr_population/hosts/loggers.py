@@ -20,9 +20,9 @@ from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import finite_or_none
 
 CLOSE_SECONDS = 60.0
-"""How long a logger may take to close, such as for uploads over a broken network."""
+"""Seconds in which a logger has to close, such as for uploads over a broken network."""
 INIT_SECONDS = 30.0
-"""How long a run waits for W&B's server before it goes on without; W&B itself waits 90 s."""
+"""Seconds that a run waits for W&B's server before it continues without; W&B itself waits 90 s."""
 
 
 class TensorBoardLogger:
@@ -187,4 +187,4 @@ def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
 
 def _failure(name: str, error: Exception) -> str:
     kind, reason = type(error).__name__, redact(first_line(error))
-    return f"logger {name} failed ({kind}: {reason}); the run goes on without it"
+    return f"logger {name} failed ({kind}: {reason}); the run continues without it"

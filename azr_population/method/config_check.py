@@ -156,8 +156,8 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
 
 
 def population_lines(plan: RunPlan, base: str) -> Iterator[str]:
-    """What the dry runs of both hosts print first: members on their `base`, how they evolve, earn
-    and learn."""
+    """The first lines of the dry runs of both hosts: members on their `base`, their evolution,
+    rewards and learning rates."""
     config, engine = plan.config, plan.engine
     members, population = config.population, Population(config, plan.domain)
     weights = plan.layout.architecture.weights / 1e6 if plan.layout else None

@@ -1,4 +1,4 @@
-"""Who meets whom: PFSP weightings of TrueSkill odds, and the draw of a step's matches.
+"""Matchmaking: PFSP weightings of TrueSkill odds, and the draw of a step's matches.
 
 In AlphaStar a learner draws its opponent with weight f(P(the learner wins)). Here both sides learn;
 the student stands for the learner and the teacher for the opponent.
@@ -62,7 +62,7 @@ def draw_pairs(weights: Weights, generator: np.random.Generator) -> list[Pair]:
 
 
 def _matches_per_member(teachers: int, students: int) -> tuple[int, int]:
-    """How many matches each teacher and each student plays in a step."""
+    """The number of matches of each teacher and of each student in a step."""
     matches = math.lcm(teachers, students)
     return matches // teachers, matches // students
 

@@ -39,7 +39,7 @@ class StepContext:
     def open(
         cls, plan: RunPlan, engine: AbstractContextManager[TextEngine]
     ) -> Iterator[StepContext]:
-        """That of a run, with its sandbox and its `engine` opened. Raises UserError."""
+        """The context of a run, with its sandbox and its `engine` opened. Raises UserError."""
         limits = RefereeSettings(**plan.config.referee.model_dump())
         with Referee(limits) as referee, engine as opened:
             yield cls(opened, referee, plan.domain, plan.format)

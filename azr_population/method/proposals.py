@@ -40,7 +40,7 @@ class Proposal:
     parsed: ParsedProposal | None
     task: Task | None = None
     reason: str = "unparsable"
-    """Why there is no task; `ok` when there is one."""
+    """The reason for having no task; `ok` when there is one."""
     copies: int = 0
     measures: dict[str, float] = field(default_factory=dict)
     """Measures of the task's program from `Domain.measure`."""
@@ -48,14 +48,15 @@ class Proposal:
     discarded: list[Completion] = field(default_factory=list)
     """Attempts at a proposal that turned out to be invalid; they only count in the budget."""
     gold_probability: float | None = None
-    """That the student gives the task's answer, at temperature 1; None: see `rewards.ARGUMENTS`."""
+    """Probability that the student gives the task's answer, at temperature 1; None: see
+    `rewards.ARGUMENTS`."""
     reward: float = 0.0
     advantage: float | None = None
     """The advantage that the teacher trained on; None: it did not train on it."""
 
     @property
     def student(self) -> Member:
-        """Who attempts the task."""
+        """The member that attempts the task."""
         return self.match.student
 
     @property

@@ -51,7 +51,7 @@ class StepRecords:
 
 
 ENGINE_METRICS = frozenset({"mismatch_kl", "ess", "is_clip_frac"})
-"""How far the sampler's distribution is from the learner's: recorded under `engine/`."""
+"""Distances between the sampler's distribution and the learner's: recorded under `engine/`."""
 SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_samples", "updates"})
 _RENAMED = {"tokens": "trained_tokens", "rows": "trained_samples"}
 Metrics = dict[str, float | None]

@@ -41,7 +41,7 @@ CHILD_SIGMA_INCREASE = 25.0 / 6.0
 
 Fitness = NDArray[np.float64]
 ELITES = 1
-"""How many of the best members of each sub-population are never replaced."""
+"""Number of the best members of each sub-population that are never replaced."""
 TOP = 0.5
 """The share of the survivors that parents are drawn from."""
 
@@ -75,7 +75,7 @@ class Replacement:
 
 
 def number_replaced(config: EvolutionConfig, size: int) -> int:
-    """How many of `size` members are replaced at a time if enough are neither elites nor protected
+    """The number of `size` members replaced at a time if enough are neither elites nor protected
     newborns: `replace_fraction` of them, halves rounded up, at least one."""
     fraction = config.replace_fraction
     return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0

@@ -61,7 +61,7 @@ class RefereeSettings:
     """Trusted Python source that each worker executes once at its start; scripts have its names in
     their namespaces. It may call `time_part(True)` and `time_part(False)` around a part."""
     required_modules: tuple[str, ...] = ()
-    """Those of `modules` that must be installed; they may come from site-packages."""
+    """Modules among `modules` that must be installed; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
     leave_out: tuple[str, ...] = ()
     """Layers to leave out, for tests of the others; without seccomp it needs

@@ -17,7 +17,7 @@ ATTEMPTS = 8
 
 
 class Breeding(NamedTuple):
-    """How a child was made: the operator (or `svd_subspace+full_gaussian`) and its options."""
+    """The making of a child: the operator (or `svd_subspace+full_gaussian`) and its options."""
 
     operator: str
     options: dict[str, Any]

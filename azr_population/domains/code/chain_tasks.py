@@ -45,7 +45,7 @@ def draw_eval_tasks(per_type: int, seed: int, types: Sequence[str]) -> list[Task
 
 
 def strata(per_type: int) -> list[str]:
-    """How deep each task of a type is, with the half of all depths before it."""
+    """The depth of each task of a type, with the half of all depths before it."""
     halves = ("shallow", "deep")
     return [f"{halves[2 * d > EVAL_DEPTHS]}/{d:02}_statements" for d in _depths(per_type)]
 

@@ -108,7 +108,7 @@ _LINE = re.compile(r"    ([a-z]) = (.+)")
 
 
 def read(program: str) -> list[Statement] | None:
-    """The chain that `source` wrote, or None where the program is no chain."""
+    """The chain that `source` wrote, or None if the program is not a chain."""
     first, *lines = program.split("\n")
     if first != "def f(x):" or not 2 <= len(lines) <= MAX_STATEMENTS + 1:
         return None
@@ -130,7 +130,7 @@ def read(program: str) -> list[Statement] | None:
 
 
 def read_digits(text: str) -> Digits | None:
-    """The list in the text, or None where it is no list of digits of a length that occurs."""
+    """The list in the text, or None if it is not a list of digits of a length that occurs."""
     if not re.fullmatch(r"\[[0-9](, [0-9])*\]", text):
         return None
     digits: Digits = ast.literal_eval(text)

@@ -1,4 +1,4 @@
-"""How complex a program is, and what kind of problem a task is, by the text: nothing is run."""
+"""Complexity of programs and descriptors of tasks, from their text: nothing is run."""
 
 import ast
 import math

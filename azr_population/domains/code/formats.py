@@ -1,4 +1,4 @@
-"""How a model is asked for code tasks, by name: the `base.prompt_format` of a run.
+"""Prompt formats of code tasks, by name: the `base.prompt_format` of a run.
 
 The words are ours; what is asked for follows AZR's tasks (AZR, section 3.3): code_f hands several
 inputs and a message to the solver. AZR runs keep AZR's own prompts.

@@ -59,7 +59,7 @@ REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
 """The rules by name. They examine source text and the literals that the referee saw, and run
 nothing."""
 USUAL = ("boolean", "constant", "identity")
-"""Those that refuse guessable answers."""
+"""Rules that refuse guessable answers."""
 
 
 def refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:

@@ -260,7 +260,7 @@ def _play(state: RunState, view: View) -> int:
     except BrokenPipeError as error:  # what read our output has ended (`| head`)
         result["status"] = "interrupted"
         error.strerror = (
-            f"stopped in step {play.step}; go on with: azr-population resume {directory.path}"
+            f"stopped in step {play.step}; continue with: azr-population resume {directory.path}"
         )
         raise
     except OSError as error:

@@ -17,7 +17,7 @@ from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
 
 CHECKPOINTS_KEPT = 2
-"""How many of the newest checkpoints are kept."""
+"""Number of the newest checkpoints that are kept."""
 
 
 class RunState:

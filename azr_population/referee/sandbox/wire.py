@@ -12,7 +12,7 @@ JOB = struct.Struct("<IQQ")
 """Length of the body in bytes, limit of one call in microseconds, limit of all calls in
 microseconds."""
 REPORT = struct.Struct("<BiI")
-"""How the child ended (END_*), its exit code (negative: a signal), length of the frames in
+"""The end of the child (END_*), its exit code (negative: a signal), length of the frames in
 bytes."""
 FRAME = struct.Struct("<BI")
 """Status of a call, length of its text in bytes. The frames are in the order of the calls."""
@@ -41,7 +41,7 @@ EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
 class Report(NamedTuple):
-    """How a child ended, with its frames: see `REPORT`."""
+    """The end of a child, with its frames: see `REPORT`."""
 
     end: int
     code: int

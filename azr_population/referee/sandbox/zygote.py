@@ -293,7 +293,7 @@ class Zygote:
 
 
 def _end(code: int, end: int) -> int:
-    """How a child ended, from its exit code and the result of `_wait`."""
+    """The end of a child (END_*), from its exit code and the result of `_wait`."""
     if code >= 0:
         return wire.END_SIGNAL if code else wire.END_DONE
     if -code == signal.SIGKILL and end != wire.END_DONE:
