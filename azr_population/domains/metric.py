@@ -40,7 +40,7 @@ class Metric:
         return 1.0 if self.percent else math.inf
 
     def bounds(self, reduce: str) -> tuple[float, float]:
-        """Between which a mean of what `reduce` makes of its curves lies, as does its interval."""
+        """Bounds of a mean of its curves' reductions by `reduce`, and of its interval."""
         if reduce == "autocorrelation":
             return -1.0, 1.0
         width = self.most - self.least
@@ -53,7 +53,7 @@ class Metric:
 
     @property
     def form(self) -> str:
-        """For the terminal, as `str.format` has it."""
+        """The `str.format` field of the terminal."""
         return "{:.0%}" if self.percent else "{:+.2f}" if self.least < 0.0 else "{:.1f}"
 
     def in_words(self, value: float) -> str:

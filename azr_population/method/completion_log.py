@@ -64,8 +64,8 @@ class CompletionLog(Callback):
             for a in proposal.attempts
         ]
         written += [(attempt, _attempt(attempt, attempt.type, None)) for attempt in replayed]
-        for of, record in written:
-            writer = by_slot[of.completion.slot]
+        for sample, record in written:
+            writer = by_slot[sample.completion.slot]
             record |= {"member": writer.name, "generation": writer.generation}
         count = max(FIRST, self.per_step) if step == 1 else self.per_step
         generator = population.streams.numpy("completions", step)
@@ -79,8 +79,8 @@ class CompletionLog(Callback):
     ) -> None:
         records.completions += self._lines
 
-    def _words(self, of: Proposal | Attempt) -> Record:
-        completion, logs = of.completion, of.completion.logprobs
+    def _words(self, sample: Proposal | Attempt) -> Record:
+        completion, logs = sample.completion, sample.completion.logprobs
         prompt = self.tokenizer.decode(
             list(completion.prompt_ids),
             skip_special_tokens=False,
@@ -94,8 +94,8 @@ class CompletionLog(Callback):
         words = {"prompt": prompt, "completion": text}
         cut = sum(max(0, len(text) - LONGEST) for text in words.values())
         return {
-            "reward": of.reward,
-            "advantage": of.advantage,
+            "reward": sample.reward,
+            "advantage": sample.advantage,
             "log_prob": sum(logs) / len(logs) if logs else None,
             "tokens": len(completion.token_ids),
             "finished": completion.finished,
@@ -111,9 +111,9 @@ def choose(records: Sequence[Record], count: int, generator: np.random.Generator
     for keys in (("verdict", "member", "type", "reason"), ("verdict",)):
         counts: Counter[tuple[str, ...]] = Counter()
         rank = {}
-        for place in order:
-            kind = tuple(records[place][key] for key in keys)
-            rank[place] = counts[kind]
+        for index in order:
+            kind = tuple(records[index][key] for key in keys)
+            rank[index] = counts[kind]
             counts[kind] += 1
         order.sort(key=rank.__getitem__)
     return sorted(order[:count])
@@ -141,6 +141,6 @@ def _attempt(attempt: Attempt, type: str, opponent: str | None) -> Record:
 
 
 def _shortened(text: str) -> str:
-    """Without the middle of a text that is longer than `LONGEST`."""
+    """The text without its middle if it is longer than `LONGEST`."""
     more, half = len(text) - LONGEST, LONGEST // 2
     return f"{text[:half]}\n[... {more:,} characters ...]\n{text[-half:]}" if more > 0 else text
