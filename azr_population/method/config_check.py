@@ -66,8 +66,11 @@ def _made_up(solved: int) -> Proposal:
 def try_callbacks(config: Config, domain: Domain) -> None:
     """Makes the user's own callbacks and calls each once on a step that nobody played. Raises
     UserError: one fails, with file and line."""
+    callbacks = own_callbacks(config.callbacks)
+    if not callbacks:
+        return
     population, proposals = Population(config, domain), [_made_up(1)]
-    for callback in own_callbacks(config.callbacks):
+    for callback in callbacks:
         call_own(callback, "updated", population, proposals, ())
         records = StepRecords({"step": 1}, [], [], [], [])
         call_own(callback, "recorded", population, proposals, records)
