@@ -63,7 +63,12 @@ NONE: dict[str, Any] = {"affects": "none"}
 """Logging and console."""
 
 
-ROLES = ("teacher", "student", "agent")
+Adapters = dict[Literal["teacher", "student", "agent"], list[LocalPath]]
+
+
+def no_adapters() -> Adapters:
+    """No adapters for any role."""
+    return {"teacher": [], "student": [], "agent": []}
 
 
 class MembersConfig(Section):
@@ -85,9 +90,7 @@ class MembersConfig(Section):
     """Weight of the KL divergence from the base in every member's loss (veRL's `kl_loss_coef`,
     estimated as its `low_var_kl`); above 0 an update costs one more forward pass. It keeps members
     near the base."""
-    init_from: dict[Literal["teacher", "student", "agent"], list[LocalPath]] = Field(
-        default_factory=lambda: {role: [] for role in ROLES}
-    )
+    init_from: Adapters = Field(default_factory=no_adapters)
     """Adapters that the founders of a role start from: PEFT folders, members of runs (RUN/MEMBER),
     or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
     which changes nothing. A smaller rank is padded, and dW stays."""
@@ -98,7 +101,7 @@ class MembersConfig(Section):
         if not isinstance(value, dict):
             return value
         lists = {role: [v] if isinstance(v, str) else v for role, v in value.items()}
-        return {role: [] for role in ROLES} | lists
+        return {**no_adapters(), **lists}
 
     @model_validator(mode="after")
     def _name_the_true_numbers(self) -> Self:
