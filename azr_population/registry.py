@@ -140,12 +140,6 @@ def finite_number(value: Any) -> float | None:
     return float(value) if sound else None
 
 
-def options_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """A strategy's options with their defaults: the parameters that have a default."""
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}
-
-
 _trusted: set[str] = set()
 EVERYTHING = "*"
 

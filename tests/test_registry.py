@@ -6,7 +6,7 @@ from refusals import refuses
 from azr_population import registry as registry_module
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
-from azr_population.registry import EVERYTHING, Registry, options_of, trust
+from azr_population.registry import EVERYTHING, Registry, trust
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,6 @@ def test_a_failing_function_of_ones_own_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trust(EVERYTHING)
     green = Registry("task.colour").find("own_colours.green")
-    assert options_of(green) == {"shade": 2}
     with pytest.raises(UserError) as failed:
         green()
     assert failed.value.key == "task.colour" and "own_colours.py" in str(failed.value)

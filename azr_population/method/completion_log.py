@@ -69,7 +69,7 @@ class CompletionLog(Callback):
             record |= {"member": writer.name, "generation": writer.generation}
         count = max(FIRST, self.per_step) if step == 1 else self.per_step
         generator = population.streams.numpy("completions", step)
-        chosen = choose([record for _, record in written], count, generator)
+        chosen = choose_balanced([record for _, record in written], count, generator)
         self._lines = [
             {"step": step, **written[i][1], **self._words(written[i][0])} for i in chosen
         ]
@@ -104,7 +104,9 @@ class CompletionLog(Callback):
         }
 
 
-def choose(records: Sequence[Record], count: int, generator: np.random.Generator) -> list[int]:
+def choose_balanced(
+    records: Sequence[Record], count: int, generator: np.random.Generator
+) -> list[int]:
     """Ascending indices of up to `count` records, balanced over verdicts, and within a verdict over
     members, task types and reasons; ties are broken at random."""
     order: list[int] = generator.permutation(len(records)).tolist()

@@ -165,10 +165,10 @@ def verify(
             proposal.task, proposal.reason = verdict, "ok"
         else:
             proposal.reason = verdict
-    describe(proposals, context.domain)
+    measure_tasks(proposals, context.domain)
 
 
-def describe(proposals: Sequence[Proposal], domain: Domain) -> None:
+def measure_tasks(proposals: Sequence[Proposal], domain: Domain) -> None:
     """Sets the measures of every task."""
     for proposal in proposals:
         if proposal.task is not None:
@@ -209,12 +209,12 @@ def invalid_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
     except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
         text = problem.completion.text if isinstance(problem, Proposal) else problem.task
         _log.exception("reading a proposal for %s failed: %.2000r", problem.student.name, text)
-        refuse(problem, INTERNAL_ERROR)
+        invalidate(problem, INTERNAL_ERROR)
         if isinstance(problem, Proposal):
             problem.measures = {}
 
 
-def refuse(problem: Proposal | Replay, reason: str) -> None:
+def invalidate(problem: Proposal | Replay, reason: str) -> None:
     """Makes the problem's task invalid; its attempts only count in the budget."""
     problem.discarded += [attempt.completion for attempt in problem.attempts]
     problem.task, problem.reason, problem.attempts = None, reason, []
@@ -316,7 +316,7 @@ def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
     for problem, verdicts in _each(judge, questions):
         by_answer = dict(zip(answers_of[id(problem)], verdicts, strict=True))
         if any(verdict.reason == UNSTEADY for verdict in verdicts):
-            refuse(problem, UNSTEADY)
+            invalidate(problem, UNSTEADY)
         for attempt in problem.attempts:
             if attempt.text is not None:
                 attempt.solved, attempt.reason = by_answer[attempt.text]

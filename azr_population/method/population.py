@@ -166,7 +166,7 @@ class Population:
         """Replaces members by children if the interval is over; `make_child` writes a child into
         its slot. Returns lines of `lineage.jsonl`."""
         self.evolution.record_rewards(
-            {member.name: record.mean_reward(member, proposals) for member in self.roster}
+            {member.name: record.reward_in_step(member, proposals) for member in self.roster}
         )
         return self.evolution.replace(self.step, self.roster, make_child)
 

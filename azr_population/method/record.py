@@ -123,7 +123,7 @@ def _member_metrics(member: Member, played: PlayedStep, domain: Domain) -> Metri
     return metrics | {
         "replay_solve_rate": mean(attempt.solved for attempt in own_replayed),
         "replay_reward": mean(attempt.reward for attempt in own_replayed),
-        "reward": mean_reward(member, proposals),
+        "reward": reward_in_step(member, proposals),
     }
 
 
@@ -159,7 +159,7 @@ def _role_metrics(members: Sequence[Metrics]) -> Metrics:
     }
 
 
-def mean_reward(member: Member, proposals: Sequence[Proposal]) -> float | None:
+def reward_in_step(member: Member, proposals: Sequence[Proposal]) -> float | None:
     """The mean reward of a member's proposals and of its attempts in the matches."""
     proposed = [proposal.reward for proposal in proposals if proposal.match.teacher is member]
     attempted = [proposal for proposal in proposals if proposal.match.student is member]

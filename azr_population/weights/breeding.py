@@ -74,7 +74,7 @@ def breed(
         index = torch.multinomial(weights.to(generator.device), 1, generator=generator)
         name = list(usable)[int(index)]
         chosen = usable[name]
-        resolved = chosen.resolve(options_of(chosen, options or {}))
+        resolved = chosen.resolve(operator_options(chosen, options or {}))
         child = chosen(parents, generator, **resolved)
         try:
             refuse_unsound(child, f"{name}: its child")
@@ -107,7 +107,7 @@ def usable_operators(mix: Mapping[str, float], parents: int) -> dict[str, Operat
     return usable
 
 
-def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def operator_options(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The options of this operator or sequence, from `options` by operator."""
     parts = {
         f"{step.name}.{key}": value
@@ -123,7 +123,7 @@ def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], 
     options that contradict each other or the rank."""
     for name in (*mix, *options):
         chosen = get_operator(name)
-        resolved = chosen.resolve(options_of(chosen, options))
+        resolved = chosen.resolve(operator_options(chosen, options))
         if not mix.get(name):
             continue
         random = torch.Generator().manual_seed(0)

@@ -10,7 +10,7 @@ from fakes import Bytes
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.method import completion_log
-from azr_population.method.completion_log import CompletionLog, choose
+from azr_population.method.completion_log import CompletionLog, choose_balanced
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.proposals import Attempt, Proposal
@@ -100,7 +100,7 @@ def test_rare_verdicts_and_all_members_are_seen():
             ("solved", "student_0", "code_o", "solved"): 1,
         }
     )
-    chosen = [lines[i] for i in choose(lines, 12, np.random.default_rng(3))]
+    chosen = [lines[i] for i in choose_balanced(lines, 12, np.random.default_rng(3))]
     verdicts = Counter(line["verdict"] for line in chosen)
     assert (verdicts["valid"], verdicts["solved"]) == (2, 1)  # all that there are
     assert min(verdicts["refused"], verdicts["failed"]) >= 4
@@ -110,7 +110,7 @@ def test_rare_verdicts_and_all_members_are_seen():
 
 def test_the_choice_is_the_seeds_and_keeps_the_order():
     lines = records({("refused", "teacher_0", "code_o", "boolean"): 50})
-    draws = [choose(lines, 5, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    draws = [choose_balanced(lines, 5, np.random.default_rng(seed)) for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
     assert all(draw == sorted(set(draw)) for draw in draws)
 

@@ -7,7 +7,7 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code import complexity
 from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.code.formats import FORMATS, MARKS
-from azr_population.domains.code.rules import REFUSALS, USUAL, refuse, task_or_reason
+from azr_population.domains.code.rules import REFUSALS, USUAL, reason_to_refuse, task_or_reason
 from azr_population.domains.code.source import NOT_FINITE, fingerprint, is_finite
 from azr_population.domains.code.task_types import TaskType, reference_answer, shown
 from azr_population.domains.domain import Domain, Verdict
@@ -36,7 +36,7 @@ class Code(Domain):
         self, proposals: Sequence[ParsedProposal], referee: Referee, rules: TaskConfig
     ) -> list[Task | str]:
         """The referee runs the programs; the domain's rules decide which of them are tasks."""
-        verdicts: list[Task | str] = [refuse(proposal, rules) for proposal in proposals]
+        verdicts: list[Task | str] = [reason_to_refuse(proposal, rules) for proposal in proposals]
         runnable = [(n, proposals[n]) for n, refused in enumerate(verdicts) if not refused]
         executions = referee.check(
             [

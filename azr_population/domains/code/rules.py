@@ -62,7 +62,7 @@ USUAL = ("boolean", "constant", "identity")
 """Rules that refuse guessable answers."""
 
 
-def refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:
+def reason_to_refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:
     """A reason to refuse a proposal unexecuted; '' for none."""
     if len(proposal.program) > rules.max_program_chars:
         return "program_too_long"

@@ -20,7 +20,7 @@ from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import COMPLETION, prompt_rows
 from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
-from azr_population.method.phases import describe
+from azr_population.method.phases import measure_tasks
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.rewards import INVALID
 from azr_population.referee import Reason
@@ -259,7 +259,7 @@ class Judge:
                 solved &= read or proposal.type != TaskType.CODE_F
                 text = answer if read else None
                 proposal.attempts.append(Attempt(completion, text, solved, _reason(read, solved)))
-        describe(parsed.proposals, self._step.population.domain)
+        measure_tasks(parsed.proposals, self._step.population.domain)
         self._step.population.reward(parsed.proposals)
         for proposal, data in zip(parsed.proposals, parsed.data_dicts, strict=True):
             parsed.accuracies.append(rewards[data["uid"]]["accuracy"])

@@ -2,7 +2,7 @@ import pytest
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.rules import refuse, task_or_reason
+from azr_population.domains.code.rules import reason_to_refuse, task_or_reason
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 
@@ -18,7 +18,7 @@ def verdict(program, inputs, outputs, type=TaskType.CODE_O, rules=RULES):
 
 
 def refused(*parts, **options):
-    return refuse(proposal(*parts, **options), RULES)
+    return reason_to_refuse(proposal(*parts, **options), RULES)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.complexity import DESCRIPTORS
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.rules import reads_a_parameter, refuse, task_or_reason
+from azr_population.domains.code.rules import reads_a_parameter, reason_to_refuse, task_or_reason
 from azr_population.domains.code.source import arguments, is_finite, literal, read_program
 from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.printable import printable, shareable
@@ -84,7 +84,7 @@ def programs(draw):
 def read_by_all(program, given_, output, kind):
     """Reads the texts by all that reads them in the trainer."""
     proposal = ParsedProposal(str(kind), program, (given_,) * 5)
-    if not refuse(proposal, RULES):
+    if not reason_to_refuse(proposal, RULES):
         task_or_reason(proposal, (output,) * 5, RULES)
     reads_a_parameter(program)
     held_out = Code().held_out([program])
