@@ -166,7 +166,8 @@ def report(path: Path, out: Path | None) -> None:
     "verdicts",
     multiple=True,
     type=click.Choice(["refused", "valid", "solved", "failed"]),
-    help="only such proposals (refused, valid) or attempts (solved, failed); repeatable",
+    metavar="NAME",
+    help="proposals: refused, valid; attempts: solved, failed; repeatable",
 )
 @int_option("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
 @flag("--full", help="whole prompts")

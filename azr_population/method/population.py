@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import Adapters, Config
 from azr_population.domains.domain import Domain
 from azr_population.domains.task import TaskBuffer
 from azr_population.engines.engine import Hyperparameters
@@ -27,7 +27,7 @@ from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
 
-def founder_sources(init_from: Mapping[str, list[str]], roster: Roster) -> dict[str, str]:
+def founder_sources(init_from: Adapters, roster: Roster) -> dict[str, str]:
     """The adapter that each founder starts from, by member name; members without one are left out.
     Raises UserError: the number of adapters does not match, or no member has the role."""
     sources: dict[str, str] = {}
