@@ -84,7 +84,7 @@ class OperatorTest:
                 seed = self._streams.integer(f"solve {arm}", step)
                 tasks, samples = self._tasks[step - 1], population.samples_per_task
                 problems = solve_and_grade(self._context, tasks, 0, seed, samples)
-                reward_attempts(problems, population)
+                reward_attempts(problems)
                 chosen = attempts_that_teach(
                     problems,
                     population.attempt_batch_size,
