@@ -60,7 +60,7 @@ for seed in $seeds; do
         run=$out/$arm/seed_$seed
         mkdir -p "$out/$arm"
         if [ ! -e "$run.done" ]; then
-            play "$arm" "$seed" "$@" 2>&1 | tee -a "$run.log"
+            play "$arm" "$seed" "$@" 2>&1 | tee -i -a "$run.log"
             touch "$run.done"
         fi
         # A population's records are in its run directory; stock AZR has its log alone.

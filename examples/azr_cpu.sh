@@ -6,7 +6,10 @@
 #   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/azr_prompts.py warm azr_base 400
 #   BASE=$PWD/azr_base PLAY="bash $PWD/examples/azr_cpu.sh" STEPS=5 ARMS="stock single 2t2s" bash examples/azr_ab.sh
 #
-# The base is SmolLM2-135M, warmed up on AZR's own prompts.
+# The base is SmolLM2-135M, warmed up on AZR's own prompts. One of random weights shows within minutes
+# that everything works, and nothing about learning:
+#   python examples/tiny_base.py azr_base $AZR_HOME/data/7b_coder_seed_io.jsonl \
+#       $AZR_HOME/absolute_zero_reasoner/data_construction/prompts.py
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=$(cd "${BASE:?name the folder of a base}" && pwd)

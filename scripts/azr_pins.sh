@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes FOLDER, an environment with exactly what AZR pins, vLLM 0.8.5 included, that runs on a CPU:
-#   bash scripts/azr_pins.sh FOLDER       (Python 3.11, g++ and unzip; 5 GB)
+#   bash scripts/azr_pins.sh FOLDER       (Python 3.11, g++ and unzip; 7 GB; 10 minutes on two busy cores)
 # Then, by hand, since a step of a real base takes minutes on a CPU:
 #   FOLDER/bin/python -m pytest -m slow tests/real_vllm tests/engines/workers
 #   AZR_HOME=... AZR_BASE=... FOLDER/bin/python -m pytest -m azr tests/hosts/azr/test_real_base_in_azr.py

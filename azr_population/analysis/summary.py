@@ -200,7 +200,7 @@ def _next(run: RunData) -> list[str]:
     longer = 2 * steps if run.last >= steps else steps
     if run.inside_azr:
         total = f" trainer.total_training_steps={longer}" * (longer != steps)
-        resume = f"the same command with trainer.resume_mode=auto{total}"
+        resume = f"azr-population azr <your overrides> trainer.resume_mode=auto{total}"
     else:
         resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
     play = f"azr-population play {place}"

@@ -12,6 +12,12 @@ echo "$*" >>"$PLAYED"
 case "$*" in *experiment_name="${REFUSED:-none}"*) exit 1 ;; esac
 case "$*" in *dry_run=true* | *"--cfg job"*) exit 0 ;; esac
 case "$*" in *experiment_name="${BREAKS:-none}"*) exit 7 ;; esac
+case "$*" in *experiment_name="${STOPPED:-none}"*)
+    trap 'echo stopped; exit 130' INT
+    echo begun
+    until [ -s "$OUT/stock/seed_2.log" ]; do :; done
+    kill -INT 0 ;;
+esac
 echo 'step:1 - pred_code_o/accuracy:0.5'
 """
 PYTHON = '#!/bin/sh\nprintf "%s\\n" "$@" >"$COMPARED"\n'
@@ -36,7 +42,10 @@ def script(tmp_path):
         environment |= {"PLAYED": str(played), "COMPARED": str(compared)}
         environment["PATH"] = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", str(SCRIPT), *typed], env={**os.environ, **environment}, capture_output=True
+            ["bash", str(SCRIPT), *typed],
+            env={**os.environ, **environment},
+            capture_output=True,
+            start_new_session=True,  # the group that a Ctrl-C reaches
         )
         commands = [line.split() for line in played.read_text().splitlines()]
         lines = compared.read_text().splitlines() if compared.exists() else []
@@ -94,10 +103,16 @@ def test_dry_rehearses_and_plays_nothing(script):
     assert names(commands) == [("stock_seed_3", True), ("4t4s_seed_3", True)]
 
 
-def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(script):
+@pytest.mark.parametrize(("how", "ends_with"), [("BREAKS", 7), ("STOPPED", 130)])
+def test_an_interrupted_run_is_continued_and_finished_ones_are_left_alone(
+    script, tmp_path, how, ends_with
+):
     settings = {"SEEDS": "1 2", "ARMS": "stock single"}
-    code, _, compared = script(BREAKS="stock_seed_2", **settings)
-    assert code == 7 and not compared
+    code, _, compared = script(**{how: "stock_seed_2"}, **settings)
+    assert code == ends_with and not compared
+    # The last line of a stopped command is in its log too.
+    log = (tmp_path / "out" / "stock" / "seed_2.log").read_text()
+    assert log == "begun\nstopped\n" * (how == "STOPPED")
     code, commands, compared = script(**settings)
     assert code == 0 and compared
     assert names(commands)[2:] == [("stock_seed_2", False), ("single_seed_2", False)]

@@ -25,7 +25,7 @@ from azr_population.engines.base_folder import (
     meta_model,
     read_config,
 )
-from azr_population.errors import NotInstalled, UserError
+from azr_population.errors import NotInstalled, UserError, first_line
 from azr_population.hosts.azr import overrides
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.settings import run_device
@@ -130,6 +130,32 @@ def check_seeds(config: Any, rows: int) -> None:
             )
 
 
+def check_rows(config: Any, rows: int) -> None:
+    """AZR ends without a full batch of `data.train_files`, though its steps draw none from them."""
+    files = OmegaConf.select(config, "data.train_files") or []
+    paths = [
+        Path(str(path)).expanduser() for path in ([files] if isinstance(files, str) else files)
+    ]
+    if not paths or not _there("pyarrow") or not all(map(Path.is_file, paths)):
+        return  # `missing` names what is not there
+    from pyarrow import ArrowException, parquet
+
+    try:
+        held = sum(parquet.read_metadata(path).num_rows for path in paths)
+    except (ArrowException, OSError) as error:
+        raise UserError(f"data.train_files={files} cannot be read: {first_line(error)}") from error
+    if held < rows:
+        raise too_few_rows("train", files, held, rows)
+
+
+def too_few_rows(split: str, files: Any, held: int, batch: int) -> UserError:
+    """The fault of AZR's files of a split (`train`, `val`) that hold less than a batch."""
+    return UserError(
+        f"data.{split}_files={files} holds {held} rows, fewer than a batch of {batch}; lower "
+        "data.train_batch_size (or population.batch_size), or give more rows"
+    )
+
+
 def check_parallel(config: Any, plan: AzrPlan) -> None:
     """GPUs that share a vLLM are of one node; for the rest see `check_settings`."""
     gpus, tensor_parallel_size = config.trainer.n_gpus_per_node, plan.engine.tensor_parallel_size
@@ -152,6 +178,7 @@ def faults(config: Any, plan: AzrPlan) -> Iterator[UserError]:
         lambda: check_types(config, plan),
         lambda: check_matches(plan),
         lambda: check_seeds(config, plan.rows),
+        lambda: check_rows(config, plan.rows),
         lambda: check_parallel(config, plan),
         lambda: check_base(config, plan),
         lambda: check_wandb(config),

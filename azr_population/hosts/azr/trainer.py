@@ -30,6 +30,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import by_member, prompt_rows
+from azr_population.hosts.azr.checks import too_few_rows
 from azr_population.hosts.azr.facade import PopulationWorkerGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import plain_values
@@ -142,6 +143,20 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             result |= {"status": "finished", "report": str(write_report(self.directory.path))}
         finally:
             self.view.on_end(result)
+
+    def _create_dataloader(self) -> None:
+        """AZR's loaders, which leave out rows above `data.max_prompt_length` and assert that there
+        is a batch. Raises UserError: there is none."""
+        try:
+            super()._create_dataloader()
+        except (AssertionError, ValueError):
+            data = self.config.data
+            for split, batch in (("train", data.train_batch_size), ("val", 1)):
+                held = len(getattr(self, f"{split}_dataset", range(batch)))
+                if held < batch:
+                    files = f"{data[f'{split}_files']} with {data.max_prompt_length=}"
+                    raise too_few_rows(split, files, held, batch) from None
+            raise
 
     def _validate_config(self) -> None:
         """AZR's checks, but for those on rows and GPUs: our groups split and pad rows."""
@@ -291,8 +306,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         if not self.global_steps:
             self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(self.global_steps)
-        # AZR plays the steps below its total.
+        # AZR plays the steps below its total; a run that goes on may have another one.
         name, steps = self.settings.name, self.total_training_steps - 1
+        self.directory.change_config({"trainer": {"total_training_steps": steps}})
         show_start(self.view, self.directory, name, steps, self.global_steps, self.population)
 
     def _begin_step(self) -> None:

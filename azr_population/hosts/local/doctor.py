@@ -4,13 +4,14 @@ import importlib.util
 import os
 import platform
 import re
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.errors import UserError
 from azr_population.referee import confinement
 from azr_population.versions import AZR_WANDB, installed, wandb_fault
 
@@ -64,8 +65,15 @@ def doctor() -> int:
 
 
 def doctor_azr() -> int:
-    """Prints what runs inside AZR lack here and the line that installs it; 0 if nothing does."""
-    needs = [need for need in requires("azr-population") or () if "extra ==" in need]
+    """Prints what runs inside AZR lack here and the line that installs it; 0 if nothing does.
+    Raises UserError: this package is imported from a checkout and not installed."""
+    try:
+        needs = [need for need in requires("azr-population") or () if "extra ==" in need]
+    except PackageNotFoundError as error:
+        checkout = Path(__file__).parents[3]
+        raise UserError(
+            f"azr-population is not installed here: pip install '{checkout}[azr,verl]'"
+        ) from error
     names = {
         re.split(r"[\s;<>=!\[]", need)[0]: need.partition(";")[0].strip()
         for need in needs

@@ -60,6 +60,15 @@ def tokenizer(tiny_base):
 
 
 @pytest.fixture
+def azr_executor():
+    """AZR's own executor of programs."""
+    needs.verl()
+    made = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor(timeout_length=5, ast_check=True)
+    yield made
+    made.cleanup()
+
+
+@pytest.fixture
 def azr_manager(tmp_path):
     """Makes AZR's own reward manager of proposals and answers."""
 

@@ -40,7 +40,8 @@ class FakeGroup:
         yield self
 
     def generate_sequences(self, prompts):
-        """The same rows, as AZR takes them."""
+        """The same rows, as AZR takes them; notes how it asks."""
+        self.meta = prompts.meta_info
         return self.output(prompts, self.written(prompt_rows(prompts.batch)))
 
     def written(self, prompts):

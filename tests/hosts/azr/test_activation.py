@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import needs
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -194,6 +195,21 @@ def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     config = composed(host, [*overrides, "population.batch_size=300"])
     check(config)
     assert resolve(config).rows == 50
+
+
+def test_training_files_must_hold_a_batch(host, tmp_path):
+    pyarrow = needs.module("pyarrow", "pyarrow")
+    parquet = needs.module("pyarrow.parquet", "pyarrow")
+    files = tmp_path / "train.parquet"
+    parquet.write_table(pyarrow.table({"prompt": ["x"] * 48}), files)
+    overrides = ["+population=4t4s", f"+data.train_files={files}"]
+    with refuses(f"data.train_files={files} holds 48 rows, fewer than a batch of 64"):
+        check(composed(host, overrides))
+    check(composed(host, [*overrides, "data.train_batch_size=48"]))
+    check(composed(host, [overrides[0], f"+data.train_files=[{files},{files}]"]))
+    files.write_text("{}")
+    with refuses(f"data.train_files={files} cannot be read"):
+        check(composed(host, overrides))
 
 
 @pytest.fixture

@@ -1,12 +1,17 @@
 """AZR's own reward manager under the judge: whose solve rate counts, and what it is worth."""
 
+import importlib.util
+import inspect
 import re
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
+import host
 import needs
 import pytest
 from fake_group import FakeGroup
+from omegaconf import OmegaConf
 
 pytestmark = pytest.mark.azr
 SAMPLES = 2
@@ -71,10 +76,9 @@ def proposals(tokenizer, ks):
 
 
 @pytest.fixture
-def judged(tokenizer, azr_manager):
-    """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
-    needs.verl()
-    PythonExecutor = needs.from_azr(needs.AZR_EXECUTOR).PythonExecutor
+def judged(tokenizer, azr_manager, azr_executor):
+    """(rewards by row, step, students) of a teacher reward; None is AZR without a judge. `more` are
+    keys of `generation_reward_config`."""
     from azr_stand_in import population_of
 
     from azr_population.config.schema import EvolutionConfig
@@ -82,10 +86,9 @@ def judged(tokenizer, azr_manager):
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings
 
-    executor = PythonExecutor(timeout_length=5, ast_check=True)
-
-    def judge(reward, ks, kind="code_o"):
+    def judge(reward, ks, kind="code_o", **more):
         manager = azr_manager(tokenizer)
+        manager.generation_reward_config.update(more)
         group = students(tokenizer, kind)
         data = proposals(tokenizer, ks)
         call = manager
@@ -98,10 +101,11 @@ def judged(tokenizer, azr_manager):
             step.begin(1)
             step.assign(data, f"gen_{kind}")
             call = Judge(manager, step, group)
-            call.begin_step(executor)
+            call.begin_step(azr_executor)
             call.run_ahead(f"gen_{kind}", data)
         tensor, logged, *_ = call(
-            data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=group,
+            data=data, problem_type=f"gen_{kind}", executor=azr_executor,
+            rollout_actor_wg=group,
             n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
         )  # fmt: skip
         judge.accuracy = logged["accuracy"]
@@ -109,8 +113,7 @@ def judged(tokenizer, azr_manager):
             call.executor.close()
         return tensor.sum(dim=1).tolist(), step, group
 
-    yield judge
-    executor.cleanup()
+    return judge
 
 
 KS = [0, 1, 2, None, 1, 0]
@@ -156,6 +159,37 @@ def test_the_table_of_rewards_is_what_is_paid(judged):
         cells = [row.strip("|").split("|")[place].strip() for row in rows]
         paid, *_ = judged(None if reward == "stock AZR" else reward, ks)
         assert paid == pytest.approx([float(Fraction(cell)) for cell in cells]), reward
+
+
+def test_a_conversion_of_solve_rates_changes_the_logged_accuracy_alone(judged):
+    """As the start says. Stock AZR pays by it where nobody solves a task."""
+    ks = [0, 1, 2]
+    converted = {"generation_accuracy_convertion": "inverse"}
+    for reward, changes in (("learnability", False), ("stock", False), (None, True)):
+        before, *_ = judged(reward, ks)
+        after, *_ = judged(reward, ks, **converted)
+        assert (before != after) == changes and judged.accuracy == pytest.approx([1.0, 0.5, 0.0])
+
+
+def test_solve_rates_and_seed_tasks_have_validations_temperature_or_1(judged):
+    """AZR marks its calls for validation, in which veRL samples by `val_kwargs`."""
+    from azr_population.hosts.azr.facade import PopulationWorkerGroup
+
+    *_, group = judged(None, [1])
+    assert group.meta["do_sample"] and group.meta["validate"]
+    configs = needs.azr_file("absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
+    assert OmegaConf.load(configs).actor_rollout_ref.rollout.val_kwargs.temperature == 0
+    trainer = needs.from_azr("absolute_zero_reasoner.trainer.ppo.azr_ray_trainer")
+    seeding = inspect.getsource(trainer.CodeIORayPPOTrainer._init_seed_dataset)
+    assert "'do_sample': True,\n" in seeding and "'validate': True,\n" in seeding
+    if host.pinned():
+        folder = Path(importlib.util.find_spec("verl.workers.rollout").origin).parent
+        sampler = (folder / "vllm_rollout" / "vllm_rollout_spmd.py").read_text()
+        validating = sampler.partition("elif is_validate:")[2].partition("}")[0]
+        assert '"temperature": self.config.val_kwargs.temperature' in validating
+    for validation, temperature in ((0.0, 1.0), (0.6, 0.6)):
+        facade = SimpleNamespace(_validation_temperature=validation, _max_new_tokens=4)
+        assert PopulationWorkerGroup._sampling(facade, group.meta).temperature == temperature
 
 
 def test_learnability_is_azrs_paper(judged):

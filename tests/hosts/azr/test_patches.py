@@ -175,6 +175,29 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(azr_manager, tmp_path, tok
     assert validity(8000) == (True, 1.0)
 
 
+def test_stock_takes_an_overlong_task_for_unsolved(azr_manager, azr_executor, tokenizer):
+    """What `azr-overlong-estimates` is for: AZR's own estimate of one, and of it alone."""
+    from fake_group import FakeGroup
+
+    answer = tokenizer("so </think> <answer>```output\n1\n```</answer>")["input_ids"]
+    long = "def f(a):\n    return a" + " + 0" * 4000
+    tasks = [VALID, VALID | {"uid": "two", "answer": VALID["answer"] | {"snippet": long}}]
+
+    def solve_rates(data_dicts):
+        rewards, _ = azr_manager(
+            tokenizer, max_prompt_length=8000
+        )._get_problem_generator_rewards_and_valid_programs(
+            data_dicts=data_dicts, problem_type="gen_code_o", n_samples=1, executor=azr_executor,
+            rollout_actor_wg=FakeGroup(lambda *_: answer, 1), output_type_counters={},
+        )  # fmt: skip
+        return [reward["accuracy"] for reward in rewards.values()]
+
+    # 1 - solve rate, or 0 where nobody solves it.
+    assert solve_rates(tasks) == [0.0, 0.0]
+    with pytest.raises(ValueError, match="batch_size"):
+        solve_rates(tasks[1:])
+
+
 def test_the_filter_of_long_prompts_counts_token_ids(tmp_path, tokenizer):
     import pandas as pd
     import transformers

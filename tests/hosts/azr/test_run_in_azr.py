@@ -263,6 +263,8 @@ def test_the_report_knows_the_runs_steps_and_seed(folder, log):
     assert RunData(run).seed == 5 and "seed 5, 4 of 4 steps" in next(run_lines([run]))
     config = (run / "config.yaml").read_text()
     assert "prompt_key: prompt" in config and "(hidden)" not in config
+    again = "azr-population azr &lt;your overrides&gt; trainer.resume_mode=auto"
+    assert f"<code>{again} trainer.total_training_steps=8</code>" in page
 
 
 @pytest.mark.slow
@@ -357,6 +359,7 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     assert len(re.findall(r"azr-population: teacher_0, .* on [\d.]+, [\d.]+$", log, re.M)) == 1
     metrics = (run_directory(folder, "joined") / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [1, 2]
+    assert RunData(run_directory(folder, "joined")).steps == 2
 
 
 @pytest.mark.slow
@@ -384,6 +387,7 @@ def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
             "+population=4t4s azr.data_selection_strategy.content_max_length=20",
             "content_max_length=20: 200 proposal prompts in a row were longer",
         ),
+        ("+population=4t4s data.max_prompt_length=20", "holds 0 rows, fewer than a batch of 2"),
     ],
 )
 def test_what_shows_in_azrs_own_process_is_the_last_line(folder, overrides, told):

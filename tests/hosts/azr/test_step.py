@@ -91,3 +91,8 @@ def test_they_are_verls(step):
         alone = compute_advantage(alone, "reinforce_plus_plus", config=config)
         for name in ("advantages", "returns"):
             assert torch.allclose(new_batch.batch[name][rows], alone.batch[name], atol=1e-5), name
+        assert abs(float(new_batch.batch["advantages"][rows].sum())) < 1e-4
+    # Stock AZR has one call for all rows of a problem type and role.
+    together = DataProto.from_dict(tensors={name: new_batch.batch[name] for name in names})
+    values = compute_advantage(together, "reinforce_plus_plus", config=config).batch["advantages"]
+    assert abs(float(values.sum())) < 1e-4 < abs(float(values[[1, 3]].sum()))

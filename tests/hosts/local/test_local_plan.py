@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,10 @@ def test_a_configuration_that_is_missing_is_named(tmp_path, capsys):
 
 def test_doctor_says_what_is_here_and_what_is_missing(capsys, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
+    # Tests inside AZR may have put its checkout on the path of this process.
+    azr = "absolute_zero_reasoner"
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if not (Path(p) / azr).is_dir()])
+    monkeypatch.delitem(sys.modules, azr, raising=False)
     code = main(["doctor"])
     output = capsys.readouterr().out
     assert "torch" in output and "sandbox: seccomp" in output
@@ -170,6 +176,14 @@ def test_doctor_names_what_azr_lacks_and_the_line_that_installs_it(tmp_path, cap
     assert main(["doctor", "--azr"]) == 0
     monkeypatch.setattr(doctor, "wandb_fault", lambda: "wandb is another")
     assert main(["doctor", "--azr"]) == 1 and "wandb is another" in capsys.readouterr().out
+
+    def without_metadata(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "requires", without_metadata)
+    assert main(["doctor", "--azr"]) == 2
+    assert "azr-population is not installed here: pip install" in capsys.readouterr().err
+    monkeypatch.undo()
     monkeypatch.setenv("AZR_HOME", str(tmp_path / "nowhere"))
     assert main(["doctor", "--azr"]) == 1
 
