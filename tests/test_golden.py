@@ -58,24 +58,6 @@ def test_output(words, golden):
     golden(f"output/{'-'.join(word.strip('-') for word in words[:2])}", *words)
 
 
-@pytest.mark.parametrize(
-    ("typed", "named"),
-    [
-        (["trian"], "train"),
-        (["reprot"], "report"),
-        (["report", "x", "--uot", "y"], "--out"),
-        (["benchmark", "x", "--members", "studens"], "students"),
-        (["resume"], "RUN"),
-        (["sample", "x", "--prompt", "a", "--propose", "code_o"], "--propose"),
-        (["push", "x", "teacher_0"], "--repo"),
-    ],
-)
-def test_a_mistake_is_one_line_with_the_way_out(typed, named, capsys):
-    assert main(typed) == 2
-    error = capsys.readouterr().err
-    assert named in error and error.count("\n") == 1
-
-
 def test_the_package_and_its_help_import_neither_torch_nor_pandas():
     code = (
         "import sys, azr_population; dir(azr_population)\n"
