@@ -200,12 +200,6 @@ def crossplay(**options: Any) -> None:
 @click.option("--seeds", metavar="N|A-B", help="how many or which; default: the protocol's")
 @int_option("--steps", help="default: the protocol's")
 @click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
-@click.option(
-    "--scale",
-    type=click.Choice(["nano", "7b"]),
-    default="nano",
-    help="nano: runs here; 7b: prints AZR's commands and starts nothing",
-)
 @out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes")
 @flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")
 @int_option("--jobs", default=1, help="runs at a time")

@@ -24,7 +24,6 @@ from azr_population.experiments.plan import (
     PlannedRun,
     RecipeOptions,
     RecipePlan,
-    azr_script,
     check_runs,
     check_saving,
     save_runs,
@@ -43,18 +42,14 @@ def run_recipe(options: RecipeOptions) -> int:
     plan = RecipePlan(recipe, arms, options)
     if options.save_results:
         check_saving(plan)
-    if not plan.in_azr:
-        check_runs(plan.runs)
+    check_runs(plan.runs)
     if options.from_results:
         if not any(run.started for run in plan.runs):
             raise UserError(
                 f"no run of {recipe.name} is in {plan.out} or committed; leave out --from-results "
                 f"to play them ({_estimate(plan.seconds_left)} of one core)"
             )
-    elif plan.in_azr and (plan.missing or options.dry_run):
-        _write_script(plan)
-        return 0
-    elif not plan.in_azr:
+    else:
         _print_plan(plan)
         if options.dry_run:
             return 0
@@ -79,19 +74,6 @@ def _print_plan(plan: RecipePlan) -> None:
         for run in plan.missing:
             say(f"would play {run.name} from step {run.done} to {run.steps} in {run.path}")
         say(f"results would be in {plan.results}; nothing was started")
-
-
-def _write_script(plan: RecipePlan) -> None:
-    """Writes and prints AZR's commands for the missing runs."""
-    count = f"{len(plan.missing)} of {len(plan.runs)} runs are missing in {plan.out}"
-    if plan.options.dry_run:
-        say(f"{count}; nothing written")
-        return
-    path, text = plan.out / f"{plan.recipe.name}.sh", azr_script(plan)
-    plan.out.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    print(text, end="")
-    say(f"{count}; 7B needs an AZR checkout and GPUs, so run them by: AZR_HOME=... bash {path}")
 
 
 def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:

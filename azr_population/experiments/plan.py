@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -42,7 +39,6 @@ class RecipeOptions:
     seeds: str | None
     steps: int | None
     arms: str | None
-    scale: str
     out: Path | None
     save_results: bool
     jobs: int
@@ -104,15 +100,12 @@ def _compose(overrides: tuple[str, ...]) -> Config:
 class RecipePlan:
     """A recipe as it is asked for: its runs, and where its results go.
 
-    Raises UserError: an arm does not exist, or cannot be played inside AZR at scale 7b; `seeds` is
-    neither a number nor a range.
+    Raises UserError: an arm does not exist; `seeds` is neither a number nor a range.
     """
 
     def __init__(self, recipe: Recipe, arms: Arms, options: RecipeOptions) -> None:
         self.recipe, self.arms, self.options = recipe, arms, options
-        self.in_azr = options.scale == "7b"
-        self._protocol = "7b" if self.in_azr else recipe.protocol
-        self.protocol = arms.protocols[self._protocol]
+        self.protocol = arms.protocols[recipe.protocol]
         self.out = options.out or Path("runs/recipes")
         self.planned = len(seed_numbers(self.protocol.seeds))
         """Seeds of each arm at which hypotheses are decided."""
@@ -135,130 +128,31 @@ class RecipePlan:
 
     @property
     def lengths(self) -> dict[str, int]:
-        """By arm: the step up to which it is drawn; inside AZR one that all arms have."""
-        shortest = min(run.steps for run in self.runs)
-        return {run.arm_name: shortest if self.in_azr else run.steps for run in self.runs}
+        """By arm: the step up to which it is drawn."""
+        return {run.arm_name: run.steps for run in self.runs}
 
     @property
     def results(self) -> Path:
         """Never in what is committed, unless `--save-results` asks for it."""
-        place = self.recipe.folder.resolve() if self.options.save_results else self.out
-        folder = place / "results"
-        folder = folder if self.options.save_results else folder / self.recipe.name
-        return folder / "7b" if self.in_azr else folder
+        if self.options.save_results:
+            return self.recipe.folder.resolve() / "results"
+        return self.out / "results" / self.recipe.name
 
     @property
     def committed(self) -> Path:
         """Where the committed runs of the recipe's protocol are."""
-        return recipes_folder() / "runs" / self._protocol
+        return recipes_folder() / "runs" / self.recipe.protocol
 
     def _run(self, name: str, seed: int) -> PlannedRun:
         arm, options = self.arms.find(name), self.options
-        place = Path(name, f"seed_{seed}")
         steps = options.steps or self.protocol.arm_steps.get(name, self.protocol.steps)
-        path = self.out / self._protocol / place
-        if self.in_azr:
-            if arm.azr_overrides is None:
-                raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
-            overrides = (*self.protocol.common, *arm.azr_overrides, f"population.seed={seed}")
-            return PlannedRun(name, seed, steps, path.absolute(), overrides)
         overrides = (*self.protocol.common, *arm.overrides)
         run, committed = (
-            PlannedRun(name, seed, steps, of, overrides, arm.seconds)
-            for of in (path, self.committed / place)
+            PlannedRun(name, seed, steps, folder / name / f"seed_{seed}", overrides, arm.seconds)
+            for folder in (self.out / self.recipe.protocol, self.committed)
         )
         takes_committed = options.from_results and committed.finished and not run.finished
         return committed if takes_committed else run
-
-
-_SCRIPT_HEAD = """\
-#!/usr/bin/env bash
-# {title} ({figure}) at 7B: stock AZR's command with one group added. We have not run it.
-# {what}. Dry runs only: DRY_ONLY=1. Started again, it goes
-# on from the last checkpoints; a run whose log folder has a file `done` is passed over.
-# Afterwards: azr-population recipe {name} --scale 7b --out {out}
-set -uo pipefail
-: "${{AZR_HOME:?name your AZR checkout}}"
-[ -f "$AZR_HOME/{script}" ] || {{ echo "no {script} in AZR_HOME=$AZR_HOME"; exit 2; }}
-command -v azr-population >/dev/null || {{ echo "azr-population is not installed here"; exit 2; }}
-{checks}hours=${{HOURS_PER_RUN:-12}}  # of 8 GPUs: an estimate, as nobody has measured it
-{costs}failed=()
-
-# play NAME FOLDER COMMAND...: a dry run is FOLDER's log, a failure does not end the others.
-play() {{
-  local name=$1 folder=$2 log=$2/${{DRY:+dry_}}azr.log; shift 2
-  mkdir -p "$folder"
-  [ -e "$folder/done" ] && {{ echo "$name: done before"; return; }}
-  echo "$name: ${{DRY:+dry run, }}log: $log"
-  if (cd "$AZR_HOME" && "$@") >>"$log" 2>&1; then
-    [ -n "${{DRY:-}}" ] || touch "$folder/done"
-  else
-    echo "$name: FAILED (exit code $?)"; tail -n 3 "$log"
-    failed+=("$name")
-  fi
-}}
-"""
-
-
-def azr_script(plan: RecipePlan) -> str:
-    """A shell script with AZR's command for every missing run, of stock AZR and of the arms: it
-    checks its variables, makes a dry run of every arm, and goes on where it was stopped."""
-    recipe, common = plan.recipe, plan.protocol.common
-    command = shlex.split(plan.protocol.command)
-    folder = plan.out.absolute() / "7b"
-    stock = list(plan.seeds)
-    needs = re.findall(r"\$\{\{[A-Z_]+:\?[^}]*\}\}", recipe.after_7b)
-    checks = "".join(f': "{one.format()}"\n' for one in needs)
-    # AZR's first checkpoint raises under the veRL that it pins; a checkout has what mends it.
-    mended = recipes_folder().resolve().parent / "examples" / "azr_stock"
-    path = f"PYTHONPATH={shlex.quote(str(mended))}:${{PYTHONPATH:-}} " if mended.is_dir() else ""
-    arms = Counter({"stock": len(stock)})
-    arms += Counter(run.arm_name for run in plan.missing)
-    costs = [
-        f'echo "{arm}: {count} runs, about $(({count} * hours)) hours"\n'
-        for arm, count in {**arms, "all": arms.total()}.items()
-    ]
-    what = f"{arms.total()} runs of {plan.protocol.steps} steps on 8 GPUs"
-    lines = [
-        _SCRIPT_HEAD.format(
-            **{"title": recipe.title, "figure": recipe.figure, "name": recipe.name},
-            **{"what": what, "costs": "".join(costs)},
-            **{"out": shlex.quote(str(plan.out)), "script": command[-1], "checks": checks},
-        )
-    ]
-
-    def line(name: str, place: Path, typed: Sequence[str]) -> str:
-        words = [*command, f"trainer.experiment_name={name}", "trainer.resume_mode=auto"]
-        words += [f"trainer.default_local_dir={place}_checkpoints", "trainer.val_before_train=True"]
-        return f"play {name} {shlex.quote(str(place) + '_log')} {shlex.join([*words, *typed])}"
-
-    first = {run.arm_name: run for run in reversed(plan.missing)}
-    dry = [
-        line(arm, first[arm].path, [*first[arm].overrides, "population.dry_run=true"])
-        for arm in dict.fromkeys(run.arm_name for run in plan.missing)
-    ]
-    # Stock AZR plays one step less than it is told, and has no seed: its runs differ by chance.
-    steps = f"trainer.total_training_steps={plan.protocol.steps + 1}"
-    played = [
-        path + line(f"stock_seed_{seed}", folder / "stock" / f"seed_{seed}", [*common, steps])
-        for seed in stock
-    ]
-    for run in plan.missing:
-        typed = [f"trainer.total_training_steps={run.steps}", *run.overrides]
-        typed.append(f"population.run_dir={run.path}")
-        played.append(line(f"{run.arm_name}_seed_{run.seed}", run.path, typed))
-    dry.insert(0, line("stock", folder / "stock" / "dry", [*common, "--cfg", "job"]))
-    lines.append("# A dry run of every arm, before anything is trained.")
-    lines += [f"DRY=1 {one}" for one in dry]
-    lines.append('[ ${#failed[@]} = 0 ] || { echo "dry runs failed: ${failed[*]}"; exit 1; }')
-    lines.append('[ -z "${DRY_ONLY:-}" ] || exit 0\n')
-    lines += played
-    lines.append('[ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}; start again"; exit 1; }')
-    if recipe.after_7b:
-        folders = shlex.join(str(run.path) for run in plan.missing)
-        out = shlex.quote(str(plan.out.absolute()))
-        lines.append(recipe.after_7b.format(runs=folders, out=out))
-    return "\n".join(lines) + "\n"
 
 
 def check_runs(runs: Iterable[PlannedRun]) -> None:

@@ -12,7 +12,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     ValidationError,
     model_validator,
 )
@@ -30,20 +29,14 @@ class Arm(_Strict):
 
     title: str
     population: str
-    nano: tuple[str, ...] | None = ()
-    """Overrides of a local run."""
-    azr: tuple[str, ...] | None = Field(None, alias="7b")
-    """Overrides of AZR's own command; None: the arm cannot be played there."""
+    settings: tuple[str, ...] = ()
+    """Its other overrides."""
     seconds: float = 0.0
     """A step on one core, for estimates."""
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        return (f"population={self.population}", *(self.nano or ()))
-
-    @property
-    def azr_overrides(self) -> tuple[str, ...] | None:
-        return None if self.azr is None else (f"+population={self.population}", *self.azr)
+        return (f"population={self.population}", *self.settings)
 
 
 class Protocol(_Strict):
@@ -55,8 +48,6 @@ class Protocol(_Strict):
     seeds: int | str
     """How many, from 1; or which, as 11-22. Hypotheses are decided when all of them are there."""
     common: tuple[str, ...] = ()
-    command: str = ""
-    """AZR's own command; empty for local runs."""
 
 
 class Arms(_Strict):
@@ -166,8 +157,6 @@ class Recipe(_Strict):
     drawn: tuple[str, ...] = ()
     """The arms in charts; all where it is empty."""
     table: tuple[TableRow, ...] = ()
-    after_7b: str = ""
-    """The last line of the script at 7B; `{runs}` are the run directories."""
 
     @model_validator(mode="after")
     def _hypotheses_are_about_its_table(self) -> Recipe:

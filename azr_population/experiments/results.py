@@ -87,7 +87,7 @@ def draw(plan: RecipePlan) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     files = {"budget.csv": _budget(runs)}
     heading = [
-        f"# {recipe.title} ({recipe.figure}), {plan.options.scale} scale",
+        f"# {recipe.title} ({recipe.figure}), nano scale",
         f"Made by `{command()}`.",
         _scope(plan),
         f"The paper: {recipe.paper}" if recipe.paper else "",
@@ -402,7 +402,6 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
     bases = {
         Path(run.config.base.path or "").name: run.directory.environment().get("base")
         for run in plan.runs
-        if not plan.in_azr
     }
     return {
         "command": command(),
@@ -412,10 +411,7 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
         "commits": dict(_commits(plan.runs)),
         "seeds": list(plan.seeds),
         "common": list(plan.protocol.common),
-        "arms": {
-            name: list((arm.azr_overrides if plan.in_azr else arm.overrides) or ())
-            for name, arm in arms.items()
-        },
+        "arms": {name: list(arm.overrides) for name, arm in arms.items()},
         "runs": {run.name: run.done for run in plan.runs},
     }
 

@@ -1,9 +1,7 @@
-"""`azr-population recipe`: plays what is missing, one process a run, or writes AZR's commands."""
+"""`azr-population recipe`: plays what is missing, one process a run."""
 
 import csv
-import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -70,7 +68,6 @@ def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
     [
         ["fig"],
         ["fig3_dynamics", "--arms", "3t3s"],
-        ["what_ships", "--scale", "7b"],
         ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
         ["what_ships", "--steps", "101", "--from-results"],
     ],
@@ -98,53 +95,6 @@ def test_hours_are_not_played_without_a_yes(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "play", lambda runs, jobs: 130)
     assert main([*typed, "--yes"]) == 130
     assert "the same command continues" in capsys.readouterr().err
-
-
-AZR = """#!/usr/bin/env bash
-# Stands in for AZR's script: notes what it is told, and fails for one arm at first.
-case "$*" in *dry_run*|*--cfg*) kind=dry;; *) kind=run;; esac
-[[ "$*" =~ experiment_name=([a-z0-9_]+) ]]
-echo "$kind ${BASH_REMATCH[1]}" >>"$AZR_HOME/told"
-[ "$kind ${BASH_REMATCH[1]}" != "run 1t1s_seed_2" ] || [ -e "$AZR_HOME/mended" ]
-"""
-
-
-def test_the_script_for_7b_is_careful(tmp_path, capsys):
-    typed = ["recipe", "table1_benchmarks", "--scale", "7b", "--seeds", "2", "--out"]
-    assert main([*typed, str(tmp_path / "out")]) == 0
-    script = tmp_path / "out" / "table1_benchmarks.sh"
-    assert capsys.readouterr().out == script.read_text()
-    home, tools = tmp_path / "azr", tmp_path / "bin"
-    (home / "scripts/selfplay").mkdir(parents=True)
-    (home / "scripts/selfplay/coder7b.sh").write_text(AZR)
-    tools.mkdir()
-    (tools / "azr-population").write_text('#!/bin/sh\necho "$@" >>"$AZR_HOME/told"\n')
-    (tools / "azr-population").chmod(0o755)
-    given = {"PATH": f"{tools}:{os.environ['PATH']}", "AZR_HOME": str(home)}
-
-    def play(**more):
-        command = ["bash", str(script)]
-        done = subprocess.run(command, env={**given, **more}, capture_output=True, text=True)
-        told = home / "told"
-        lines = told.read_text().splitlines() if told.is_file() else []
-        told.unlink(missing_ok=True)
-        return done.returncode, done.stdout + done.stderr, lines
-
-    code, said, told = play()
-    assert code and "BENCHMARK_DATA" in said and not told, "before anything is played"
-    data = {"BENCHMARK_DATA": "x"}
-    dry = [f"dry {arm}" for arm in ("stock", "single", "1t1s", "4t4s")]
-    assert play(**data, DRY_ONLY="1")[::2] == (0, dry)
-    runs = [f"run {arm}_seed_{n}" for n in (1, 2) for arm in ("single", "1t1s", "4t4s")]
-    runs = ["run stock_seed_1", "run stock_seed_2", *runs]
-    code, said, told = play(**data)
-    assert code and told == dry + runs, "one arm's failure does not end the others"
-    assert "failed: 1t1s_seed_2" in said and "all: 8 runs, about 96 hours" in said
-    assert "4t4s: 2 runs, about 24 hours" in said
-    (home / "mended").touch()
-    code, _, told = play(**data)
-    assert code == 0 and told[:2] == ["dry stock", "run 1t1s_seed_2"], "what is done stays done"
-    assert told[2].startswith("benchmark ") and "--data x" in told[2]
 
 
 @pytest.mark.slow
