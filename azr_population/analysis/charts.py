@@ -15,8 +15,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from azr_population.runs.records import by_number
-
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart
 
 INK, SOFT, RULE = "#1b1d21", "#5b6067", "#e2dfd8"
@@ -27,8 +25,6 @@ CATEGORIES = (
     *("#3f8f57", "#c0527f", "#68741c", "#8a7ab8"),
 )
 """Colours of arms, task types, operators and members, in this order, by theme."""
-RAMP = ("#96d0d6", "#69b4bf", "#3c98a6", "#216b79", "#063e4c")
-"""From early to late."""
 DIVERGING = ("#e9a06f", "#f5d5bd", "#f7f5ef", "#c5d8f4", "#7faaea")
 """From 0 to 1; the middle is even."""
 DARK = {
@@ -37,8 +33,7 @@ DARK = {
     **{"#c2480b": "#ffa566", "#a3318a": "#ee8bd4", "#8a6a00": "#e2c14a", "#0a7d94": "#4cc7de"},
     **{"#6a4fd0": "#b5a0ff", "#7a4a35": "#d3a48f", "#3f8f57": "#86d09a", "#c0527f": "#f09ac0"},
     **{"#68741c": "#b9c46a", "#8a7ab8": "#9d92d6"},
-    **{"#96d0d6": "#2c626e", "#69b4bf": "#3a8591", "#3c98a6": "#48a8b6"},
-    **{"#216b79": "#7dcdd8", "#063e4c": "#b2f2fa", "#e9a06f": "#8f4a1c", "#f5d5bd": "#4d3220"},
+    **{"#e9a06f": "#8f4a1c", "#f5d5bd": "#4d3220"},
     **{"#f7f5ef": "#22262b", "#c5d8f4": "#223a5e", "#7faaea": "#2f62ad"},
 }
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
@@ -56,7 +51,7 @@ THEME: dict[str, Any] = {
     "legend": {**_LEGEND, "symbolStrokeWidth": 3, "columnPadding": 12, "labelLimit": 340},
     "header": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12},
     "title": {"color": INK, "subtitleColor": SOFT, "anchor": "start", "fontSize": 14},
-    "range": {"category": list(CATEGORIES), "ramp": list(RAMP), "diverging": list(DIVERGING)},
+    "range": {"category": list(CATEGORIES), "diverging": list(DIVERGING)},
 }
 HEIGHT = 200
 """Pixels of a plot."""
@@ -349,52 +344,6 @@ def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
         height=36 * len(frame),
     )
     return chart
-
-
-def problem_space(
-    frame: pd.DataFrame, last: int, axes: tuple[str, str], ends: tuple[str, str]
-) -> Chart:
-    """The cells of one panel: `x`, `y` (0 to 1), `step` (first met; missing: never), `member`,
-    `tasks`, `kind`, `program`. The page's controls set `until` (a step) and `by`.
-
-    Args:
-        axes: what the axes say.
-        ends: least and greatest value of the first.
-    """
-    members = sorted({str(name) for name in frame["member"].dropna()} - {""}, key=by_number)
-    starts = sorted({1 + round(i * max(last - 1, 0) / len(RAMP)) for i in range(len(RAMP))})
-    spans = [f"steps {a} to {b - 1}" for a, b in zip(starts, [*starts[1:], last + 1], strict=True)]
-    place = pd.cut(frame["step"], [*starts, math.inf], right=False, labels=False)
-    frame = frame.assign(when=[None if pd.isna(i) else spans[int(i)] for i in place])
-    legend = alt.Legend(
-        values=alt.ExprRef(f"by == 'when' ? {spans!r} : {members!r}"),
-        columns=legend_columns([*spans, *members]),
-        symbolType="circle",
-    )
-    palette = [*RAMP[: len(spans)], *(CATEGORIES[i % 12] for i in range(len(members)))]
-    shade = alt.Color("shade:N", legend=legend).scale(domain=[*spans, *members], range=palette)
-    most = float(frame["tasks"].max()) or 1
-    size = alt.Size("tasks:Q", legend=None).scale(domain=[1, most], range=[40, 380])
-    names = ("kind", "step", "member", "tasks", "program")
-    quiet = alt.Axis(values=[0, 1], labelExpr=f"datum.value ? {ends[1]!r} : {ends[0]!r}")
-    x = alt.X("x:Q", title=f"{axes[0]} →", axis=quiet).scale(domain=[-0.05, 1.05])
-    bare = alt.Axis(labels=False, grid=False, titleAnchor="middle")
-    y = alt.Y("y:Q", title=f"{axes[1]} →", axis=bare).scale(domain=[-0.05, 1.05])
-    base = alt.Chart(frame).encode(x=x, y=y)
-    met = "isValid(datum.step) && datum.step <= until"
-    chart: Chart = alt.layer(
-        base.transform_filter(f"!({met})").mark_point(
-            size=14, strokeWidth=1, color=SOFT, opacity=0.3
-        ),
-        base.transform_filter(met)
-        .transform_calculate(shade="by == 'when' ? datum.when : datum.member")
-        .mark_circle(opacity=0.9, stroke=CARD)
-        .encode(color=shade, size=size, tooltip=[alt.Tooltip(f"{name}:N") for name in names]),
-        width="container",
-        height=260,
-        view=alt.ViewConfig(fill=SUNK, cornerRadius=6),
-    )
-    return chart.add_params(alt.param("until", value=last), alt.param("by", value="when"))
 
 
 def specification(chart: Chart) -> dict[str, Any]:

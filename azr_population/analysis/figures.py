@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import embed, format_number, truncated
+from azr_population.analysis.html import embed, format_number
 from azr_population.domains.metric import Metric
 from azr_population.runs.records import Record, by_number
 from azr_population.runs.run_data import RunData
@@ -195,38 +195,12 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     return embed(chart, "Match-ups", note + slots)
 
 
-def problem_space(run: RunData, last: int) -> dict[str, Any]:
-    """`missing` (why there is no map), `text`, `last` and the `figures`, one for each panel."""
+def filled_cells(run: RunData) -> str:
+    """How much of its domain's problem space a run's tasks fill; or why that is unknown."""
     space, tasks = run.domain.space, run.placed_tasks
     if space is None:
-        return {"missing": "This task.domain has no problem space.", "figures": []}
+        return "This task.domain has no problem space."
     if not len(tasks):
-        return {"missing": "No task was placed in the problem space.", "figures": []}
-    counts = tasks["cell"].value_counts()
-    first = tasks.drop_duplicates("cell").set_index("cell")
-    centroids = space.unscale(space.archive)
-    places = pd.DataFrame(centroids, columns=[one.name for one in space.descriptors])
-    frame = pd.DataFrame({"panel": places[list(space.panels)].to_numpy().argmax(axis=1)})
-    for name, column in zip(("x", "y"), space.axes, strict=True):
-        bounds = next(one for one in space.descriptors if one.name == column)
-        frame[name] = (places[column] - bounds.low) / (bounds.high - bounds.low)
-    frame["step"] = first["step"].reindex(frame.index)
-    frame["member"] = first["teacher"].replace("", None).reindex(frame.index)
-    frame["tasks"] = counts.reindex(frame.index).fillna(0).astype(int)
-    frame["kind"] = [
-        space.words(row) if cell in first.index else "" for cell, row in places.iterrows()
-    ]
-    programs = first["program"].map(lambda program: truncated(program)[:300])
-    frame["program"] = programs.reindex(frame.index).fillna("")
-    last = max(last, int(frame["step"].max()))
-    low, high = (str(end) for end in space.ends)
-    panels = []
-    for at, name in enumerate(space.panels):
-        part = frame[frame["panel"] == at].drop(columns="panel")
-        if not part["tasks"].any():
-            continue
-        chart = charts.problem_space(part, last, space.labels, (low, high))
-        title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)} cells".replace("_", " ")
-        panels.append(embed(chart, title))
-    text = f"{len(tasks):,} valid tasks fill {len(first):,} of {len(frame):,} cells."
-    return {"missing": "", "text": text, "last": last, "figures": panels}
+        return "No task was placed in the problem space."
+    filled, cells = tasks["cell"].nunique(), len(space.archive)
+    return f"{len(tasks):,} valid tasks fill {filled:,} of {cells:,} cells."

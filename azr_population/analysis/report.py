@@ -109,7 +109,7 @@ def _page(run: RunData) -> str:
         opening=opening,
         figures=drawn,
         constant=constant,
-        space=figures.problem_space(run, last),
+        filled_cells=figures.filled_cells(run),
         last=last,
         match_ups=figures.match_ups(matches, len(born)),
         members_now=run_tables.members_now(steps, born),

@@ -34,16 +34,6 @@ class Space:
     """The `.npy` file of the cells' centroids, in the archive's coordinates, float[cells, d]."""
     point: Callable[[Mapping[str, Any]], Sequence[float] | None]
     """The descriptor values of a record of `tasks.jsonl`; None where it has none."""
-    words: Callable[[Mapping[str, float]], str]
-    """A cell in words, from the descriptor values of its centroid."""
-    panels: tuple[str, ...]
-    """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
-    axes: tuple[str, str]
-    """The horizontal and the vertical descriptor of a panel."""
-    labels: tuple[str, str]
-    """The titles of the axes."""
-    ends: tuple[str, str]
-    """The ends of the horizontal axis."""
 
     @cached_property
     def _bounds(self) -> np.ndarray:
@@ -55,12 +45,6 @@ class Space:
         low, high, weight = self._bounds
         scaled: np.ndarray = (np.clip(points, low, high) - low) / (high - low) * weight
         return scaled
-
-    def unscale(self, points: np.ndarray) -> np.ndarray:
-        """The inverse of `scale` for points within the bounds."""
-        low, high, weight = self._bounds
-        values: np.ndarray = points / weight * (high - low) + low
-        return values
 
     @cached_property
     def archive(self) -> np.ndarray:

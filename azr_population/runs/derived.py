@@ -58,16 +58,15 @@ def derived(
 
 
 def placed_tasks(domain: Domain, tasks: Iterable[Record]) -> pd.DataFrame:
-    """The valid tasks that have a place in the problem space, by step: `step`, `teacher`,
-    `program`, `cell`."""
+    """The valid tasks with a place in the problem space: `step` (ascending), `teacher`, `cell`."""
     space = domain.space
     rows, points = [], []
     for task in tasks if space else ():
         point = space.point(task) if space else None
         if point is not None:
-            rows.append((task["step"], str(task.get("teacher", "")), str(task.get("program", ""))))
+            rows.append((task["step"], str(task.get("teacher", ""))))
             points.append(point)
-    frame = pd.DataFrame(rows, columns=["step", "teacher", "program"])
+    frame = pd.DataFrame(rows, columns=["step", "teacher"])
     if space and points:
         frame["cell"] = space.place(np.array(points, dtype=np.float32))
     else:

@@ -29,15 +29,6 @@ CHARTS = {
     "intervals": lambda: charts.intervals(
         pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True})
     ),
-    "problem_space": lambda: charts.problem_space(
-        pd.DataFrame(
-            {"x": [0.1, 0.2], "y": [0.3, 0.4], "step": [2, None], "member": ["teacher_0", None]}
-            | {"tasks": [3, 0], "kind": ["short", ""], "program": ["", ""]}
-        ),
-        12,
-        ("AST nodes", "branching"),
-        ("8", "128"),
-    ),
 }
 
 
@@ -60,7 +51,6 @@ def test_equal_data_gives_equal_bytes(tmp_path):
 def test_no_colour_of_a_chart_is_without_its_dark_counterpart():
     used = {
         *charts.CATEGORIES,
-        *charts.RAMP,
         *charts.DIVERGING,
         *charts.ROLES.values(),
     }

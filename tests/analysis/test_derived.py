@@ -5,7 +5,7 @@ import needs
 import numpy as np
 import pytest
 
-from azr_population.analysis.figures import problem_space
+from azr_population.analysis.figures import filled_cells
 from azr_population.analysis.task_cards import HARDEST, examples
 from azr_population.domains.code.complexity import DESCRIPTORS, KINDS, SPACE
 from azr_population.runs.derived import TASKS_PER_STEP
@@ -58,21 +58,15 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(write, task):
     assert coverage == pytest.approx(3 - missed) and 2.4 < coverage < 2.6
 
 
-def test_the_map_has_every_cell_and_the_task_that_filled_it(write, tasks):
+def test_the_page_counts_the_cells_that_tasks_fill(write, tasks):
     run = write(tasks=tasks)
-    first = run.placed_tasks.drop_duplicates("cell")
-    assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
-    space_map = problem_space(run, 4)
-    assert f"3 of {len(SPACE.archive):,}" in space_map["text"]
-    page = "".join(map(str, space_map["figures"]))
-    assert "return s.upper()" in page
-    assert "teacher_1" in page and "return n - 7" not in page
+    assert filled_cells(run) == f"4 valid tasks fill 3 of {len(SPACE.archive):,} cells."
 
 
 def test_zero_valid_tasks(write):
     run = write(tasks=[], metrics=[{"step": 1, "teacher_0/mu": 1.0}, {"step": 2}])
     assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
-    assert problem_space(run, 2)["missing"] and write(name="nothing").derived == {}
+    assert filled_cells(run).startswith("No task") and write(name="nothing").derived == {}
 
 
 def possible_problems(seed, n):

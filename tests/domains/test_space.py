@@ -1,24 +1,7 @@
-import numpy as np
-
 from azr_population.domains.code.complexity import SPACE
 from azr_population.domains.code.formats import MARKS, ChatFormat, NanoFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.prompt_segments import Segment, marks_of, split_segments, user_turn
-
-SPACES = [space for name in DOMAINS if (space := find_domain(name).space)]
-
-
-def test_centroids_lie_within_bounds_and_each_is_its_own_cell():
-    points = SPACE.unscale(SPACE.archive)
-    low, high = (np.array([d[i] for d in SPACE.descriptors]) for i in (1, 2))
-    assert (points >= low - 1e-3).all() and (points <= high + 1e-3).all()
-    assert SPACE.place(points).tolist() == list(range(len(points)))
-
-
-def test_axes_and_panels_are_descriptors():
-    for space in SPACES:
-        assert {*space.axes, *space.panels} <= {descriptor.name for descriptor in space.descriptors}
 
 
 def test_what_does_not_parse_has_no_place():

@@ -148,22 +148,6 @@ def _program_descriptors(program: str) -> tuple[float, ...] | None:
     )
 
 
-def describe_cell(value: Mapping[str, float]) -> str:
-    """A cell in words, from the descriptor values of its centroid."""
-    groups = sorted(OPERATIONS.values(), key=lambda group: -value[group])
-    mix = " and ".join(group for group in dict.fromkeys(groups) if value[group] > 0.25)
-    takes, gives = (
-        " and ".join(kind for kind in KINDS if value[f"{verb} {kind}"] > 0.25)
-        for verb in ("takes", "gives")
-    )
-    return (
-        f"{takes or 'nothing'} to {gives or 'nothing'}, "
-        f"{value['arguments']:.0f} argument{'s' * (round(value['arguments']) != 1)}; about "
-        f"{2 ** value['size']:.0f} AST nodes, {value['depth']:.0f} deep, cyclomatic "
-        f"{2 ** value['branching']:.0f}; {mix or 'a mix of everything'}"
-    )
-
-
 def data_descriptors(task: Mapping[str, Any]) -> tuple[float, ...]:
     """The other seven descriptors, of the task's inputs and outputs."""
     inputs = [argument_kinds(text) for text in texts_in(task.get("inputs"))]
@@ -207,11 +191,4 @@ SPACE = Space(
     DESCRIPTORS,
     Path(__file__).with_name("centroids.npy"),
     point=descriptor_values,
-    words=describe_cell,
-    panels=tuple(f"gives {kind}" for kind in KINDS),
-    axes=("size", "branching"),
-    labels=("AST nodes", "branching"),
-    ends=("8", "128"),
 )
-"""The archive's first two principal components only separate the kinds of output, so each of these
-has its panel."""
