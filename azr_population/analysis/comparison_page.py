@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from azr_population.analysis import charts, html
-from azr_population.analysis.comparison import ComparedMetric, Comparison, SeedPlan
+from azr_population.analysis.comparison import Comparison
 from azr_population.analysis.inputs import ComparedArm
+from azr_population.analysis.measuring import ComparedMetric
 from azr_population.analysis.metrics import SHARED, own_metrics
+from azr_population.analysis.seed_plan import SeedPlan
 from azr_population.analysis.statistics import LEVEL, band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from azr_population.analysis.statistics import Estimate, Values, interval
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.metric import SOLVERS, Metric
 from azr_population.runs.run_data import RunData
@@ -78,6 +79,12 @@ def metric_named(name: str) -> Metric | None:
     if name.startswith(("eval/greedy/", "eval/worst/")):
         name = name[: name.index("/", len("eval/"))]
     return all_metrics().get(name)
+
+
+def mean_of(metric: Metric | None, reduce: str, values: Values) -> Estimate:
+    """The mean of what `reduce` made of each seed's curve; its interval ends where no value of the
+    metric can lie."""
+    return interval(values).within(*metric.bounds(reduce)) if metric else interval(values)
 
 
 @cache

@@ -1,8 +1,9 @@
 """Numbers over seeds: what a curve is reduced to, means and differences with intervals, tests.
 
-A seed is one observation: the steps and the members of a run depend on each other. Intervals are
-Student's or, where skewness makes them wider, Hall's (1992); corrections are Holm's (1979).
-perf/calibration.py measures how often they are wrong.
+A seed is one observation: the steps and the members of a run depend on each other. Intervals of
+means are Student's or, where skewness makes them wider, Hall's (1992); of shares of tasks they are
+Wilson's (1927); of what has no formula they are percentiles of a bootstrap. Corrections are Holm's
+(1979). perf/calibration.py measures how often they are wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,8 @@ MANY = 6
 """Observations in each arm from which on degrees of freedom are Welch's."""
 MOST = 200
 """Seeds up to which `seeds_for` looks."""
-Values = Mapping[str, float] | Sequence[float]
+Key = TypeVar("Key")
+Values = Mapping[str, float] | Sequence[float] | np.ndarray
 """One number per observation: of a seed by the name of its run's folder, or in order."""
 
 
@@ -100,6 +102,13 @@ class Estimate:
         return min(self.counts)
 
     @property
+    def sign(self) -> int | None:
+        """1 or -1 where the interval is above or below 0, 0 where it is not; None without one."""
+        if math.isnan(self.low):
+            return None
+        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+
+    @property
     def sd(self) -> float:
         """The standard deviation over seeds that gives the error with these counts."""
         return self.error / math.sqrt(sum(1 / count for count in self.counts))
@@ -123,9 +132,36 @@ def or_none(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 6)
 
 
-def interval(values: Values, level: float = LEVEL) -> Estimate:
-    """The mean with its interval; see `compare`."""
-    return compare(values, None, False, level)
+def interval(
+    values: Values, kind: Literal["mean", "share", "bootstrap"] = "mean", count: int = 0
+) -> Estimate:
+    """A value with its 95% interval.
+
+    Args:
+        values: observations, whose mean is taken; for a `bootstrap` the value, then those of
+            samples that were drawn anew.
+        kind: `mean` as `compare`; `share` of observations that are 0 or 1, Wilson's; or the
+            percentiles of the `bootstrap`.
+        count: observations behind a bootstrapped share. Where all of them agree the samples have no
+            spread, and the bound is the exact binomial one.
+    """
+    if kind == "mean":
+        return compare(values, None, False)
+    numbers = _array(values)
+    if kind == "share":
+        from scipy.stats import binomtest
+
+        if not (n := len(numbers)):
+            return NOTHING
+        solved = round(numbers.sum())
+        bounds = binomtest(solved, n).proportion_ci(method="wilson")
+        return Estimate(solved / n, float(bounds.low), float(bounds.high), (n,))
+    value = float(numbers[0])
+    low, high = (float(bound) for bound in np.percentile(numbers[1:], (2.5, 97.5)))
+    if count and np.ptp(numbers) == 0 and value in (0.0, 1.0):
+        unseen = 1.0 - (LEVEL / 2) ** (1.0 / count)
+        low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
+    return Estimate(value, low, high, (count,))
 
 
 def compare(
@@ -255,6 +291,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     factors = np.arange(len(order), 0, -1)
     values[order] = np.minimum(np.maximum.accumulate(factors * values[order]), 1.0)
     return [float(value) for value in values]
+
+
+def with_holm(tests: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
+    """The tests as one family: their p by `holm`."""
+    corrected = holm([test.p for test in tests.values()])
+    return {
+        key: replace(test, p=p) for (key, test), p in zip(tests.items(), corrected, strict=True)
+    }
 
 
 def interval_text(test: Estimate, percent: bool = False, signed: bool = False) -> str:

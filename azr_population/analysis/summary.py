@@ -3,7 +3,6 @@ evolution did, and what to do next."""
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,9 @@ from azr_population.analysis.statistics import (
     LEVEL,
     Estimate,
     compare,
-    holm,
     interval_text,
     tenth,
+    with_holm,
 )
 from azr_population.runs.records import (
     best_of,
@@ -86,12 +85,11 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     test = change.difference
     ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
     words = f"{ends}, {interval_text(test, True, True)}"
-    words += "" if math.isnan(test.low) else " (95%, over tasks)"
-    if test.low > 0:
-        return f"{BETTER} at held-out tasks: {words}.{few}"
-    if test.high < 0:
-        return f"Students got worse at held-out tasks: {words}.{few}"
-    return f"No change of students at held-out tasks is shown: {words}.{few}"
+    words += "" if test.sign is None else " (95%, over tasks)"
+    lead = {1: f"{BETTER} at", -1: "Students got worse at"}
+    what = lead.get(test.sign or 0, "No change of students at")
+    shown = " is shown" * (not test.sign)
+    return f"{what} held-out tasks{shown}: {words}.{few}"
 
 
 def _ends(last: int) -> str:
@@ -105,13 +103,12 @@ def _programs(changes: Mapping[str, Change]) -> str:
     if lines is None or solved is None:
         return ""
     test = lines.difference
-    what = "Programs shrank" if test.high < 0 else "That programs grew is not shown"
-    what = GREW if test.low > 0 else what
-    few = math.isnan(test.low)
+    lead = {1: GREW, -1: "Programs shrank"}.get(test.sign or 0, "That programs grew is not shown")
+    few = test.sign is None
     words = "steps too few for an interval" if few else "95%, over steps"
     change = "" if few else f", {interval_text(test, False, True)}"
     return (
-        f"{what}: {lines.first:.1f} to {lines.last:.1f} lines{change} ({words}); "
+        f"{lead}: {lines.first:.1f} to {lines.last:.1f} lines{change} ({words}); "
         f"{format_number(solved.first, True)} to {format_number(solved.last, True)} "
         "of the attempts solve them."
     )
@@ -184,8 +181,8 @@ def _evolution(run: RunData) -> str:
     if not tests:
         return f"Evolution: {count}; none was tested against its parent."
     # One in twenty would be better or worse by chance, and a run has tens of children.
-    corrected = zip(tests, holm([test.p for test in tests]), strict=True)
-    differing = [test.mean > 0 for test, p in corrected if p < LEVEL]
+    corrected = with_holm(dict(enumerate(tests))).values()
+    differing = [test.mean > 0 for test in corrected if test.p < LEVEL]
     better, worse = differing.count(True), differing.count(False)
     return (
         f"Evolution: {count}, {len(tests)} tested against the parent: {better or 'none'} better, "

@@ -140,7 +140,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
     A RUN is a run's folder, a folder of runs named seed_*, a folder of such arms, or the console
     output of stock AZR, one run per file.
     """
-    from azr_population.analysis.comparison import compare_arms, plan_seeds
+    from azr_population.analysis.comparison import compare_arms
     from azr_population.analysis.comparison_page import (
         print_comparison,
         print_plan,
@@ -148,6 +148,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
     )
 
     if plan:
+        from azr_population.analysis.seed_plan import plan_seeds
         from azr_population.experiments.recipes import recipes_folder
 
         ours = [str(recipes_folder() / "runs" / "defaults")]

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from azr_population.analysis import charts, html
-from azr_population.analysis.statistics import Estimate, interval, interval_text, or_none
+from azr_population.analysis.statistics import interval, interval_text, or_none
 from azr_population.console.output import say
 from azr_population.errors import UserError
 from azr_population.eval.members import StoredMember, find_members, open_members
@@ -80,8 +80,7 @@ class CrossPlay:
                 steps = [member.step for member in who if member.run_label == run]
                 span = (steps[-1] - steps[0]) / 100
                 again = [drawn[run][role] for drawn in resampled if role in drawn[run]]
-                low, high = span * np.percentile(again, (2.5, 97.5))
-                change = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
+                change = interval(span * np.array([slope, *again]), "bootstrap")
                 text.append(
                     f"{run}: {role}s of step {steps[-1]} against those of step {steps[0]}: "
                     f"{interval_text(change, percent=True, signed=True)} {share}"

@@ -12,6 +12,7 @@ from azr_population.analysis.statistics import (
     NOTHING,
     Estimate,
     compare,
+    interval,
     interval_text,
     or_none,
 )
@@ -68,19 +69,14 @@ def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> di
     """What a member scored: the share of tasks that it solved, with Wilson's 95% interval, its mean
     gain over the base at the same tasks, with Student's or Hall's; every greedy score (0 or 1) and
     every one at temperature 1."""
-    from scipy.stats import binomtest
-
-    solved, gain = _judged(scores), NOTHING
-    right, tasks = round(sum(solved.values())), len(solved)
-    share = binomtest(right, tasks).proportion_ci(method="wilson") if tasks else None
-    if base:
-        gain = compare(solved, _judged(base), paired=True)
+    solved = _judged(scores)
+    share = interval(solved, "share")
+    gain = compare(solved, _judged(base), paired=True) if base else NOTHING
     recorded = stored.metrics if stored else {}
     return {
         "step": stored.step if stored else None,
         "member": stored.name if stored else "base",
-        "mean": or_none(right / tasks) if tasks else None,
-        **{key: or_none(getattr(share, key)) if share else None for key in ("low", "high")},
+        **{key: or_none(getattr(share, key)) for key in ("mean", "low", "high")},
         **dict(zip(_GAIN, map(or_none, (gain.mean, gain.low, gain.high)), strict=True)),
         "mu": recorded.get("mu"),
         "sigma": recorded.get("sigma"),

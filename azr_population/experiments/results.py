@@ -20,6 +20,8 @@ from typing import Any
 import pandas as pd
 from rich.markdown import Markdown
 
+from azr_population.analysis.metrics import mean_of, metric_named
+from azr_population.analysis.sentences import excluded
 from azr_population.analysis.statistics import (
     LEVEL,
     NOTHING,
@@ -27,9 +29,8 @@ from azr_population.analysis.statistics import (
     Estimate,
     compare,
     holm,
-    interval,
     interval_text,
-    seeds_for,
+    with_holm,
 )
 from azr_population.console.output import StandardOutput
 from azr_population.errors import UserError
@@ -39,7 +40,6 @@ from azr_population.experiments.claims import (
     curve,
     draw_figure,
     is_percent,
-    level_of,
 )
 from azr_population.experiments.plan import PlannedRun, RecipePlan
 from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
@@ -61,8 +61,6 @@ _BEST_NOTE = (
     "a single one by luck: a best member above the single agent, or a weakest one below it, is not "
     "evidence. The means can be compared."
 )
-_WORTH = 0.03
-"""The difference for which a hypothesis that was not shown names the seeds."""
 
 Runs = Mapping[str, Mapping[str, RunData]]
 """arm -> seed -> the run."""
@@ -186,13 +184,14 @@ def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
     for hypothesis, test, p in zip(recipe.hypotheses, tests, corrected, strict=True):
         test = replace(test, p=math.nan if math.isnan(test.p) else p)
         text = verdict(hypothesis, test, planned)
+        is_open = text == "not shown" and is_percent(recipe.rows[hypothesis.row].metric)
         lines.append(
             hypothesis.model_dump()
             | {"n": test.n, **_bounds("", test)}
             | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
             | {"verdict": text}
             | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
-            | {"excluded": _excluded(recipe, hypothesis, test, text)}
+            | {"excluded": excluded(test, hypothesis.margin) if is_open else ""}
         )
     return pd.DataFrame(lines)
 
@@ -209,18 +208,6 @@ def verdict(hypothesis: Hypothesis, test: Estimate, planned: int) -> str:
     if not test.p < LEVEL:
         return "not shown"
     return "shown" if test.mean > hypothesis.margin else "refuted"
-
-
-def _excluded(recipe: Recipe, hypothesis: Hypothesis, test: Estimate, text: str) -> str:
-    """What a hypothesis that was not shown leaves out, and what it would take to see as much."""
-    if text != "not shown" or not is_percent(recipe.rows[hypothesis.row].metric):
-        return ""
-    seeds = seeds_for(test.sd, _WORTH, test.level) or "above 200"
-    worth = f"{100 * _WORTH:.0f} points" + " beyond the margin" * (hypothesis.margin != 0)
-    return (
-        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {seeds} "
-        "seeds an arm"
-    )
 
 
 def _table(
@@ -242,14 +229,17 @@ def _table(
         for line in hypotheses.itertuples()
         if line.than == baseline
     }
-    family = [key for key in tests if key not in decided]
-    corrected = zip(family, holm([tests[key].p for key in family]), strict=True)
-    decided |= {key: (p, p < LEVEL and set(tests[key].counts) == {planned}) for key, p in corrected}
+    family = with_holm({key: test for key, test in tests.items() if key not in decided})
+    decided |= {
+        key: (test.p, test.p < LEVEL and set(test.counts) == {planned})
+        for key, test in family.items()
+    }
     lines: list[dict[str, Any]] = []
     for label, row in recipe.rows.items():
         for arm, values in samples[label].items():
             test, (p, differs) = tests[label, arm], decided[label, arm]
-            estimate = interval(values) if row.ratio else level_of(row.metric, row.reduce, values)
+            metric = None if row.ratio else metric_named(row.metric)
+            estimate = mean_of(metric, row.reduce, values)
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
                 | {"arm": arm, "n": len(values), **_bounds("", estimate)}

@@ -13,7 +13,7 @@ import yaml
 from refusals import refuses
 from rich.console import Console
 
-from azr_population.analysis.comparison import compare_arms, correct_table, plan_seeds, with_holm
+from azr_population.analysis.comparison import compare_arms, correct_table
 from azr_population.analysis.comparison_page import (
     _lines,
     print_comparison,
@@ -22,7 +22,8 @@ from azr_population.analysis.comparison_page import (
 )
 from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.statistics import Estimate, detectable, seeds_for
+from azr_population.analysis.seed_plan import plan_seeds
+from azr_population.analysis.statistics import Estimate, detectable, seeds_for, with_holm
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from azr_population.analysis import charts
+from azr_population.analysis.metrics import mean_of, metric_named
 from azr_population.analysis.statistics import interval
-from azr_population.experiments.claims import draw_figure, level_of
+from azr_population.experiments.claims import draw_figure
 from azr_population.experiments.recipes import Chart, read_arms
 from azr_population.runs.tidy import tidy
 
@@ -125,10 +126,10 @@ def test_an_interval_ends_where_no_value_can_lie(metric, reduce, bounds):
     low, high = (
         a if b is None else b for a, b in zip((whole.low, whole.high), bounds, strict=True)
     )
-    cut = level_of(metric, reduce, values)
+    cut = mean_of(metric_named(metric), reduce, values)
     assert (cut.low, cut.high) == (max(low, whole.low), high)
     assert (cut.mean, cut.p) == (whole.mean, whole.p)
-    one = level_of(metric, reduce, {"seed_1": 0.5})
+    one = mean_of(metric_named(metric), reduce, {"seed_1": 0.5})
     assert one.low != one.low and one.high != one.high
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.scorer import CORRECT
 
+from azr_population.analysis.statistics import interval
 from azr_population.errors import UserError
 from azr_population.eval.benchmark.benchmarks import AREAS, BENCHMARKS
 from azr_population.eval.members import BASE
@@ -120,16 +121,15 @@ def _lines(
             name,
             role,
             {
-                **_interval(drawn, problems, "value", "low", "high"),
-                **_interval(
-                    drawn - (math.nan if role == "base" else base),
-                    0, "difference", "difference_low", "difference_high",
-                ),
-                "problems": problems,
+                **{"value": score.mean, "low": score.low, "high": score.high},
+                **{"difference": gain.mean, "difference_low": gain.low},
+                **{"difference_high": gain.high, "problems": problems},
             },
         )
         for name, role, drawn in lines
-    ]  # fmt: skip
+        for score in [interval(drawn, "bootstrap", problems)]
+        for gain in [interval(drawn - (math.nan if role == "base" else base), "bootstrap")]
+    ]
 
 
 def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str, np.ndarray]:
@@ -145,18 +145,6 @@ def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str,
         means = np.concatenate([scores.to_numpy().mean(0)[None], counts @ scores.to_numpy() / n])
         total = total + weight * means
     return {str(model): total[:, place] for place, model in enumerate(scores.columns)}
-
-
-def _interval(draws: np.ndarray, problems: int, *names: str) -> dict[str, float]:
-    """The first of the draws, and their percentiles; for `problems` > 0 the binomial bound where
-    all draws are 0 or 1."""
-    value = float(draws[0])
-    low, high = np.percentile(draws[1:], (2.5, 97.5))
-    if problems and np.ptp(draws) == 0 and value in (0.0, 1.0):
-        # All problems agree, so the bootstrap has no spread; the exact binomial bound does.
-        unseen = 1.0 - 0.025 ** (1.0 / problems)
-        low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
-    return dict(zip(names, (value, float(low), float(high)), strict=True))
 
 
 def table(figures: pd.DataFrame) -> pd.DataFrame:

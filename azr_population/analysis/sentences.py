@@ -1,0 +1,111 @@
+"""Sentences and words that numbers make: for comparisons, recipes, figures, runs and cross-play."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from azr_population.analysis.statistics import (
+    FEWEST,
+    LEVEL,
+    Estimate,
+    detectable,
+    interval_text,
+    seeds_for,
+)
+from azr_population.domains.metric import Metric
+
+WORTH = 0.03
+"""The difference for which a sentence names the seeds that would show it."""
+
+
+def in_sentence(metric: Metric) -> str:
+    """The metric's title as it stands within a sentence."""
+    title = metric.title
+    return title if title.startswith("AZR") else title[0].lower() + title[1:]
+
+
+def difference_words(test: Estimate) -> str:
+    """`higher`, `lower`, `no difference shown`, or why there is no verdict; by the test's p."""
+    if math.isnan(test.low):
+        return "no verdict" if min(test.counts) < FEWEST else "no verdict: no variance"
+    if not test.p < LEVEL:
+        return "no difference shown"
+    return "higher" if test.mean > 0 else "lower"
+
+
+def comparison_sentence(
+    arm: str, than: str, measure: str, test: Estimate, pairs: int, constant: Sequence[str]
+) -> str:
+    """What a test says of `arm` against `than` on a share of tasks.
+
+    Args:
+        measure: the metric in words.
+        pairs: for how many pairs p was corrected.
+        constant: the arms whose seeds all have one score.
+    """
+    n, m = test.counts
+    seeds = f"{n} seed{'s' * (n > 1)}" if n == m else f"{n} seeds against {m}"
+    direction = "higher" if test.mean > 0 else "lower"
+    scores = f"{abs(100 * test.mean):.1f} points {direction} than {than} on {measure}"
+    if math.isnan(test.low):
+        if abs(test.mean) < 1e-9:
+            scores = f"as high as {than} on {measure}"
+        why = "fewer than three seeds"
+        if min(n, m) >= FEWEST:
+            why = f"all seeds of {' and of '.join(constant)} score the same"
+        return f"No verdict: {arm} scores {scores}, {seeds}; {why}, this may be chance"
+    holm_note = f", p = {test.p:.2g} by Holm for {pairs} pairs" if pairs > 1 else ""
+    if test.p < LEVEL:
+        low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
+        return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}"
+    reach, needed = 100 * detectable(test.sd, min(n, m)), seeds_for(test.sd, WORTH)
+    would = f"with {min(n, m)} seeds differences above {reach:.1f} points would show"
+    if reach > 100 * WORTH:
+        more = f"about {needed}" if needed else "more than 200"
+        would += f"; {100 * WORTH:.0f} points would take {more}"
+    text = interval_text(test, percent=True, signed=True)
+    return (
+        f"No difference is shown between {arm} and {than} on {measure}: {text}, {seeds}{holm_note};"
+        f" {would}"
+    )
+
+
+def excluded(test: Estimate, margin: float) -> str:
+    """What a test of shares that shows nothing rules out, and what would show `WORTH`."""
+    seeds = seeds_for(test.sd, WORTH, test.level) or "above 200"
+    worth = f"{100 * WORTH:.0f} points" + " beyond the margin" * (margin != 0)
+    return (
+        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {seeds} "
+        "seeds an arm"
+    )
+
+
+def levels_sentence(title: str, estimates: Mapping[str, Estimate], percent: bool) -> str:
+    """`Held-out tasks late: 41.0% [38.5, 43.5] with the single agent; ...`."""
+    levels = [f"{interval_text(e, percent)} {_with(name)}" for name, e in estimates.items()]
+    return f"{title}: {'; '.join(levels)}"
+
+
+def changes_sentence(title: str, estimates: Mapping[str, Estimate], percent: bool) -> str:
+    """`AST nodes: down 1.5 with the single agent; up 1.3 with 1T+1S`."""
+    moved: list[str] = []
+    others: dict[str, list[str]] = {"no change shown": [], "no interval": []}
+    for name, test in estimates.items():
+        size = abs(test.mean)
+        shown = f"{100 * size:.1f} points" if percent else f"{size:.{2 if size < 10 else 0}f}"
+        if test.sign is None:
+            others["no interval"].append(_with(name))
+        elif test.sign == 0:
+            others["no change shown"].append(_with(name))
+        else:
+            moved.append(f"{'up' if test.mean > 0 else 'down'} {shown} {_with(name)}")
+    for words, names in others.items():
+        *most, last = names or [""]
+        if last:
+            moved.append(f"{words} {', '.join(most)}{' or ' if most else ''}{last}")
+    return f"{title}: {'; '.join(moved)}"
+
+
+def _with(name: str) -> str:
+    return f"with {'the ' if name.startswith('single') else ''}{name}"
