@@ -32,7 +32,9 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
     """What has to be equal for two values of the metric to be subtracted; None: unknown, and
     unknown equals nothing."""
     if metric.name.startswith("benchmark"):
-        return {key: repr(value) for key, value in run.figures.items() if key != "mean"}
+        return {
+            key: repr(value) for key, value in run.figures.items() if key not in ("mean", "lines")
+        }
     if metric.name.startswith("validation"):
         names = run.of_run["metric"].unique()
         sources = sorted(name for name in names if name.startswith("validation/"))

@@ -19,7 +19,7 @@ from azr_population.errors import UserError
 from azr_population.eval.members import StoredMember, find_members, open_members
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
-from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
+from azr_population.method.phases import StepContext, judge_attempts, judge_proposal
 from azr_population.method.proposals import Replay
 from azr_population.printable import printable
 from azr_population.runs.meanings import meaning
@@ -82,24 +82,24 @@ class Player:
 
     def _judged(self, type: str, completion: Completion) -> Record:
         fields = {"type": type, "phase": "propose"}
-        row = read_one(self.context, Match(self.member, self.member), type, completion)
-        verify([row], self.context, self.config.task)
-        if row.task is None:
-            return {**fields, "verdict": "refused", "reason": row.reason}
-        pairs = zip(row.task.inputs, row.task.outputs, strict=True)
+        match = Match(self.member, self.member)
+        proposal = judge_proposal(self.context, match, type, completion, self.config.task)
+        if proposal.task is None:
+            return {**fields, "verdict": "refused", "reason": proposal.reason}
+        pairs = zip(proposal.task.inputs, proposal.task.outputs, strict=True)
         runs = [self.domain.call(*pair) for pair in pairs]
         return {**fields, "verdict": "valid", "reason": "ok", "outputs": runs}
 
     def _graded(self, task: Task, completion: Completion) -> Record:
-        fields, row = {"type": task.type, "phase": "solve"}, Replay(self.member, task.type, task)
-        read_attempts(self.context, row, [completion])
-        grade([row], self.context)
+        fields = {"type": task.type, "phase": "solve"}
+        problem = Replay(self.member, task.type, task)
+        judge_attempts(self.context, problem, [completion])
         # None where the task itself could not be judged.
-        attempt = row.attempts[0] if row.attempts else None
+        attempt = problem.attempts[0] if problem.attempts else None
         if attempt and attempt.solved:
             return {**fields, "verdict": "solved", "reason": attempt.reason}
         right = {"right": answer} if (answer := self.domain.answer(task)) else {}
-        reason = attempt.reason if attempt else row.reason
+        reason = attempt.reason if attempt else problem.reason
         return {**fields, "verdict": "failed", "reason": reason, **right}
 
     def _records(

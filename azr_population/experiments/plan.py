@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -222,21 +223,19 @@ def save_runs(plan: RecipePlan) -> None:
     for run in plan.runs:
         if not run.finished or run.directory.results_only:
             continue
-        lines = RunData(run.path).complete_lines
-        config = run.directory.config()
+        stored = RunData(run.path)
+        config = deepcopy(dict(stored.config))
         config["run"]["dir"] = ""
         if config["base"]["path"]:
             config["base"]["path"] = Path(config["base"]["path"]).name
-        recorded = run.directory.environment()
-        environment = {
-            k: recorded[k] for k in ("python", "packages", "base", "commit") if k in recorded
-        }
+        keys = ("python", "packages", "base", "commit")
+        environment = {key: stored.environment[key] for key in keys if key in stored.environment}
         folder = plan.committed / run.arm_name / f"seed_{run.seed}"
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
         write_atomically(folder / "environment.json", json.dumps(environment, indent=1) + "\n")
-        text = "".join(map(_line, lines))
-        births = "".join(json.dumps(birth) + "\n" for birth in run.directory.read("lineage"))
+        text = "".join(map(_line, stored.complete_lines))
+        births = "".join(json.dumps(birth) + "\n" for birth in stored.read("lineage"))
         write_atomically(folder / "lineage.jsonl", births)
         # Without the time, equal results are equal bytes.
         (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))

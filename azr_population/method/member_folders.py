@@ -8,7 +8,7 @@ from azr_population.files import check_name, replacing_folder
 from azr_population.method.members import Member, Role
 from azr_population.method.population import Population
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import Scored, best_of, member_scores
+from azr_population.runs.records import Scored, best_of, births_of, member_scores
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.model_card import base_name
 from azr_population.weights.peft_folder import save_adapter
@@ -67,10 +67,9 @@ class MemberFolders:
         }
         if member.role is Role.AGENT:
             del about["rating"]
-        births = [birth for birth in self.run.read("lineage") if birth.get("child") == member.name]
-        for birth in births[-1:]:
-            parents = ", ".join(map(str, birth.get("parents") or ()))
-            about["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
+        for birth in births_of(self.run.read("lineage")):
+            if birth.child == member.name:
+                about["lineage"] = birth.origin
         weights = self.run.environment().get("base")
         about["run"] = "/".join(self.run.path.resolve().parts[-2:])
         about["base"] = base_name(self.base) + (f", weights {weights}" if weights else "")

@@ -103,6 +103,23 @@ def read_one(context: StepContext, match: Match, type: str, completion: Completi
     return proposal
 
 
+def judge_proposal(
+    context: StepContext, match: Match, type: str, completion: Completion, task_config: TaskConfig
+) -> Proposal:
+    """The proposal in a completion that was not written in a step, verified."""
+    proposal = read_one(context, match, type, completion)
+    verify([proposal], context, task_config)
+    return proposal
+
+
+def judge_attempts(
+    context: StepContext, problem: Proposal | Replay, completions: Sequence[Completion]
+) -> None:
+    """Adds the attempts in completions that were not written in a step, graded."""
+    read_attempts(context, problem, completions)
+    grade([problem], context)
+
+
 def propose_and_judge(
     context: StepContext, requests: Sequence[tuple[Match, str]], task_config: TaskConfig, seed: int
 ) -> list[Proposal]:

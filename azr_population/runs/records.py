@@ -45,6 +45,11 @@ class Birth(NamedTuple):
     victim: float | None = None
     """The fitness of the member that was replaced."""
 
+    @property
+    def origin(self) -> str:
+        """`svd_noise(student_0) at step 10`."""
+        return f"{self.operator}({', '.join(self.parents)}) at step {self.step}"
+
 
 def births_of(lineage: Iterable[Record]) -> list[Birth]:
     """The replacements in the lines of `lineage.jsonl`; those without a child are passed over."""

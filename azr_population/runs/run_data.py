@@ -253,6 +253,7 @@ class _Cell(BaseModel):
 class _FigureRow(BaseModel):
     """A model, or a summary of several, over all benchmarks."""
 
+    model: str
     k: int
     role: str
     cells: dict[str, _Cell]
@@ -266,10 +267,10 @@ class _Figures(BaseModel):
 
 
 def benchmark_figures(path: Path) -> dict[str, Any]:
-    """The results file of `azr-population benchmark`: `benchmarks`, `samples`, `temperature`, and
-    `mean`, pass@1 of the members' mean (of the only member, where there is one) over all
-    benchmarks; figures of a base alone are not the run's. Empty without a file. Raises UserError:
-    it is damaged."""
+    """The results file of `azr-population benchmark`: `benchmarks`, `samples`, `temperature`,
+    `lines` (a model and its pass@k each), and `mean`, pass@1 of the members' mean (of the only
+    member, where there is one) over all benchmarks; figures of a base alone are not the run's.
+    Empty without a file. Raises UserError: it is damaged."""
     if not path.is_file():
         return {}
     try:
@@ -285,4 +286,4 @@ def benchmark_figures(path: Path) -> dict[str, Any]:
     cells = min(lines, key=lambda line: line.role != "summary").cells  # the first is the mean
     values = [cells["all"]] if "all" in cells else list(cells.values())
     mean = sum(cell.value for cell in values) / len(values)
-    return {**figures.model_dump(exclude={"lines"}), "mean": mean}
+    return {**figures.model_dump(), "mean": mean}

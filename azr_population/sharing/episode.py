@@ -14,7 +14,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.method.config_check import check_reward
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.phases import StepContext, grade, read_attempts, read_one, verify
+from azr_population.method.phases import StepContext, grade, judge_proposal, read_attempts
 from azr_population.method.rewards import count_copies, reward_proposals
 from azr_population.referee import Referee, RefereeSettings
 
@@ -39,8 +39,8 @@ class Episode:
         self, type: str, text: str, finished: bool = True, earlier: Container[Task] = ()
     ) -> None:
         match = Match(*Roster.make(1, 1))
-        self.proposal = read_one(judge(), match, type, _completion(text, finished))
-        verify([self.proposal], judge(), Config().task)
+        completion = _completion(text, finished)
+        self.proposal = judge_proposal(judge(), match, type, completion, Config().task)
         count_copies([self.proposal], earlier)
 
     def attempt(self, text: str, finished: bool = True) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
 from azr_population.printable import card_line, print_lines
-from azr_population.runs import RunDirectory
+from azr_population.runs.run_data import RunData
 
+Row = dict[str, Any]
 _OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
 
 DATA_SET_CARD = """\
@@ -78,18 +79,17 @@ __all__ = ["SelfPlayEnv"]
 def export(path: str, format: str, out: Path) -> None:
     """Writes the folder whole or not at all; `format` is one of `FORMATS`. Raises UserError: the
     folder is there already, or the run holds nothing to export."""
-    run = RunDirectory(path)
-    _ = run.config_file
+    run = RunData(path)
     if out.exists():
         raise UserError(f"--out {out} is there already; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
         folder.mkdir()
-        summary = FORMATS[format](run, folder, out.name)
+        summary = FORMATS[format](run, distinct_tasks(run), folder, out.name)
     print_lines(f"{out}: {summary}")
 
 
-def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
+def distinct_tasks(run: RunData) -> list[Row]:
     """One row for each different task, in the order of its first proposal.
 
     Besides the task (`type`, `program`, `inputs`, `outputs`, `message`) and its measures: `id`,
@@ -98,7 +98,7 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
 
     Raises UserError: the run has no tasks.
     """
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    rows: dict[tuple[str, ...], Row] = {}
     for record in run.read("tasks"):
         task = ("type", "program", "inputs", "outputs", "message")
         key = tuple(repr(record.get(field)) for field in task)
@@ -117,10 +117,9 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
+def _jsonl(run: RunData, rows: list[Row], folder: Path, name: str) -> str:
     from huggingface_hub import DatasetCard, DatasetCardData
 
-    rows = distinct_tasks(run)
     types = Counter(card_line(row["type"]) for row in rows)
     data = DatasetCardData(
         task_categories=["text-generation"],
@@ -131,19 +130,18 @@ def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
         data,
         template_str=DATA_SET_CARD,
         counts="\n".join(f"- {type}: {count} tasks" for type, count in sorted(types.items())),
-        base=card_line(run.environment().get("base") or ""),
+        base=card_line(run.environment.get("base") or ""),
     ).save(folder / "README.md")
     _write_lines(folder / "tasks.jsonl", rows)
     return f"{len(rows)} tasks"
 
 
-def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
+def _verifiers(run: RunData, rows: list[Row], folder: Path, name: str) -> str:
     module = re.sub(r"[-. ]+", "_", name).lower()
     if not re.fullmatch(r"[a-z]\w*", module, re.ASCII) or keyword.iskeyword(module):
         raise UserError(f"--out {name}: a package needs a name of letters, digits and _")
     if module in sys.stdlib_module_names:
         raise UserError(f"--out {name}: {module} is a module of Python's own; take another name")
-    rows = distinct_tasks(run)
     for path, text in PACKAGE.items():
         file = folder / path.format(module=module)
         file.parent.mkdir(exist_ok=True)
@@ -152,12 +150,13 @@ def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
     return f"{len(rows)} tasks; pip install it, then: vf-eval {module}"
 
 
-FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
+FORMATS: dict[str, Callable[[RunData, list[Row], Path, str], str]] = {
     "jsonl": _jsonl,
     "verifiers": _verifiers,
 }
-"""Each writes into an empty folder, which will have this name, and says what it wrote."""
+"""Each writes a run's tasks into an empty folder, which will have this name, and says what it
+wrote."""
 
 
-def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
+def _write_lines(file: Path, rows: list[Row]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -9,11 +9,11 @@ from pathlib import Path
 import yaml
 
 from azr_population.errors import UserError, first_line
-from azr_population.files import read_json, refuse_unplain, replacing_folder
+from azr_population.files import refuse_unplain, replacing_folder
 from azr_population.printable import card_line, print_lines
-from azr_population.runs.directory import RunDirectory, split_address
+from azr_population.runs.directory import split_address
 from azr_population.runs.records import metrics_of_members
-from azr_population.runs.run_data import benchmark_figures
+from azr_population.runs.run_data import RunData
 from azr_population.weights.model_card import HUB_NAME, NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -31,8 +31,8 @@ def push(
     the run at `address`, or the one of RUN/MEMBER. Raises UserError: there is no such run or
     member, the folder exists, the base has no name on the Hub, or the Hub refuses or cannot be
     reached."""
-    run, member = split_address(address)
-    _ = run.config_file
+    directory, member = split_address(address)
+    run = RunData(directory.path)
     if not (members := [member, *members] if member else members):
         raise UserError(f"name one of the members of {run.path}: RUN/MEMBER, or RUN MEMBER...")
     if out and out.exists():
@@ -47,7 +47,7 @@ def push(
 
 def write_repository(
     folder: Path,
-    run: RunDirectory,
+    run: RunData,
     members: Sequence[str],
     base: str | None = None,
     license: str | None = None,
@@ -56,15 +56,17 @@ def write_repository(
     folder each. One member alone has its benchmarks in `.eval_results/`. Paths of this machine are
     left out of configuration and card. Raises UserError: the run has no such member, or the base's
     name on the Hub is unknown."""
-    members = list(dict.fromkeys(members))
+    members, directory = list(dict.fromkeys(members)), run.directory
     for name in members:
-        if not run.member(name).is_dir():
+        if not directory.member(name).is_dir():
             raise UserError(f"{run.path} has no member {name}")
-    refuse_unplain(run.path, below=(run.members.name,))  # what a link leads to is not a member
+    # What a link leads to is not a member.
+    refuse_unplain(run.path, below=(directory.members.name,))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
         for name in members:
-            source, target = run.member(name), place / name if len(members) > 1 else place
+            source = directory.member(name)
+            target = place / name if len(members) > 1 else place
             public = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
             # Loaded with all checks and written anew: no file is copied.
             save_adapter(load_adapter(source), target, public or "nano", _facts(run, name))
@@ -101,13 +103,11 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     return str(done.commit_url)
 
 
-def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
+def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
     """`.eval_results/*.yaml`, as the Hub reads it: pass@1 in percent on each whole benchmark that
     has a data set there."""
-    file = run.path / "evaluation/figures.json"
-    figures = read_json(file) if benchmark_figures(file) else {}
-    rows = figures.get("lines", ())
-    lines = [row for row in rows if (row["model"], row["k"]) == (member, 1)]
+    figures = run.figures
+    lines = [row for row in figures.get("lines", ()) if (row["model"], row["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():
         data_set = str(about.get("hub") or "")
         if not HUB_NAME.fullmatch(data_set) or about["limit"]:
@@ -124,10 +124,10 @@ def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
         place.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")
 
 
-def _facts(run: RunDirectory, name: str) -> dict[str, object]:
+def _facts(run: RunData, name: str) -> dict[str, object]:
     """What the records say of a member, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
-    for step in run.read("metrics"):
+    for step in run.lines:
         figures = metrics_of_members(step).get(name, {})
         if (greedy := figures.get("eval/greedy")) is not None:
             facts["eval"] = f"{greedy:.1%} at step {step['step']}"
@@ -136,10 +136,9 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
             facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
         if (generation := figures.get("generation")) is not None:
             facts["generation"] = f"{generation:.0f}"
-    for birth in run.read("lineage"):
-        if birth.get("child") == name:
-            parents = ", ".join(map(str, birth.get("parents") or ()))
-            facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"
+    for birth in run.births:
+        if birth.child == name:
+            facts["lineage"] = birth.origin
     return {key: card_line(fact) for key, fact in facts.items()}
 
 

@@ -6,6 +6,7 @@ from refusals import refused
 
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
+from azr_population.runs.run_data import RunData
 from azr_population.sharing.export import distinct_tasks
 
 PROGRAM = "def f(x):\n    return x + 1"
@@ -18,7 +19,7 @@ def export(run, tmp_path, format):
 
 
 def test_a_task_is_told_once_with_all_its_attempts(run):
-    first, second = distinct_tasks(run)
+    first, second = distinct_tasks(RunData(run.path))
     assert (first["id"], first["step"], first["teacher"]) == ("task_0", 1, "teacher_0")
     assert (first["proposed"], first["attempts"], first["solved"]) == (2, 4, 2)
     assert first["solve_rate"] == 0.5 and first["ast_nodes"] == 9
