@@ -243,8 +243,8 @@ def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
     frame = frame.dropna(subset=["value"])
     frame = frame.assign(member=frame.get("member"), piece=frame.get("piece", 0))
     columns = [name for name in ("value", "low", "high") if name in frame]
-    of_line, parts = ["series", "member", "piece"], []
-    for (series, member, piece), line in frame.groupby(of_line, dropna=False, sort=False):
+    keys, parts = ["series", "member", "piece"], []
+    for (series, member, piece), line in frame.groupby(keys, dropna=False, sort=False):
         main = pd.isna(member)
         line = line.sort_values("step")
         stride = -(-len(line) // (POINTS if main else POINTS // 2))

@@ -57,10 +57,10 @@ def recovery(runs: Iterable[RunData], metric: str, role: str) -> pd.DataFrame:
     rows = []
     if any(map(len, gaps)):
         every = pd.concat(gaps)
-        both = pd.concat([every.assign(operator=ALL), every.sort_values("operator")])
-        for (operator, step), of in both.groupby(["operator", "step"], sort=False):
-            test = interval(of.groupby("seed")["gap"].mean().tolist())
-            rows.append((operator, step, test.mean, test.low, test.high, len(of), test.n))
+        groups = pd.concat([every.assign(operator=ALL), every.sort_values("operator")])
+        for (operator, step), group in groups.groupby(["operator", "step"], sort=False):
+            test = interval(group.groupby("seed")["gap"].mean().tolist())
+            rows.append((operator, step, test.mean, test.low, test.high, len(group), test.n))
     columns = ["operator", "step", "value", "low", "high", "births", "seeds"]
     return pd.DataFrame(rows, columns=columns).sort_values("step", kind="stable")
 

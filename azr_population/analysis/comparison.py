@@ -57,7 +57,7 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """For scripts: fractions within 0 and 1, null where there is no value."""
 
-        def of_arm(row: ComparedMetric, arm: int) -> dict[str, Any]:
+        def arm_json(row: ComparedMetric, arm: int) -> dict[str, Any]:
             measured = row.measured[arm]
             test, words = row.difference(arm) if arm else (None, measured.missing)
             difference = {"difference": test.to_json() if test else None, "verdict": words}
@@ -73,7 +73,7 @@ class Comparison:
         metrics = [
             {"metric": row.metric.name, "reduce": row.metric.reduce, "step": row.step}
             | {"better": row.metric.better}
-            | {"arms": {arm.name: of_arm(row, i) for i, arm in enumerate(self.arms)}}
+            | {"arms": {arm.name: arm_json(row, i) for i, arm in enumerate(self.arms)}}
             for row in self.rows
         ]
         arms = [
@@ -92,7 +92,7 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     measures = own_metrics(run for arm in arms for run in arm.runs)
     before, after = ([all_metrics()[name] for name in names] for names in (_BEFORE, _AFTER))
     rows = [measuring.row(metric) for metric in (*before, *measures, *after)]
-    rows = [row for row in rows if any(of_arm.samples for of_arm in row.measured)]
+    rows = [row for row in rows if any(measured.samples for measured in row.measured)]
     rows = [row for row in rows if not _repeats(row, rows)]
     correct_table(rows)
     step = measuring.step
@@ -117,13 +117,13 @@ def correct_table(rows: Sequence[ComparedMetric]) -> None:
     measures of skill, which the sentences compare: corrected within a row only, one of eight rows
     differs falsely in a fifth of tables."""
     shown = {
-        (place, pair): test
-        for place, row in enumerate(rows)
+        (number, pair): test
+        for number, row in enumerate(rows)
         for pair, test in row.tests.items()
         if pair[1] == 0 and row.metric.name not in PRIMARY_METRICS
     }
-    for (place, pair), test in with_holm(shown).items():
-        rows[place].corrected[pair] = test
+    for (number, pair), test in with_holm(shown).items():
+        rows[number].corrected[pair] = test
 
 
 def _mean_tokens(arm: ComparedArm, step: int) -> float:

@@ -66,8 +66,8 @@ def print_plan(plan: SeedPlan) -> None:
     Console(highlight=False).print(table)
     for pairs in plan.pairs:
         wanted = (f"{points}: {n or 'above 200'}" for points, n in plan.seeds(pairs).items())
-        of = "one pair" if pairs == 1 else f"{pairs} pairs"
-        print(f"\nSeeds in each arm for so many points, {of}: {', '.join(wanted)}", end="")
+        count = "one pair" if pairs == 1 else f"{pairs} pairs"
+        print(f"\nSeeds in each arm for so many points, {count}: {', '.join(wanted)}", end="")
     print("\nA smaller eval adds its own chance, a longer run may spread seeds further.")
 
 
@@ -202,13 +202,13 @@ def _budget(arms: Sequence[ComparedArm], step: int) -> list[list[str]]:
         columns.append(pd.DataFrame(parts).mean())
     table = pd.concat(columns, axis=1).dropna(how="all")
     return [
-        [words, *(_ratio(v, of_arm.iloc[0], i) for i, v in enumerate(of_arm))]
-        for words, of_arm in table.iterrows()
+        [words, *(_ratio(v, by_arm.iloc[0], i) for i, v in enumerate(by_arm))]
+        for words, by_arm in table.iterrows()
     ]
 
 
-def _ratio(value: float, first: float, place: int) -> str:
+def _ratio(value: float, first: float, arm: int) -> str:
     if math.isnan(value):
         return "-"
     shown = f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"
-    return f"{shown} (×{value / first:.2f})" if place and first > 0 else shown  # noqa: RUF001
+    return f"{shown} (×{value / first:.2f})" if arm and first > 0 else shown  # noqa: RUF001

@@ -70,8 +70,8 @@ def _gone_wrong(arm: ComparedArm) -> list[str]:
     warnings = [{warning.kind: warning for warning in reversed(warnings_of(run))} for run in runs]
     return [
         f"{arm.name}, {len(those)} of {len(runs)} runs: {min(those).text}."
-        for kind in dict.fromkeys(kind for of_run in warnings for kind in of_run)
-        if (those := [of_run[kind] for of_run in warnings if kind in of_run])
+        for kind in dict.fromkeys(kind for by_kind in warnings for kind in by_kind)
+        if (those := [by_kind[kind] for by_kind in warnings if kind in by_kind])
     ]
 
 
@@ -83,21 +83,19 @@ def short_differences(*arms: ComparedArm) -> str:
     return f"{', '.join(most)}{' and ' if most else ''}{last} differ" if last else ""
 
 
-def _rows(arms: Sequence[ComparedArm], what: str) -> list[Difference]:
+def _rows(arms: Sequence[ComparedArm], source: str) -> list[Difference]:
     runs = [run for arm in arms for run in arm.runs]
     recorded = all(WEIGHTS in run.settings for run in runs)
     skipped = {*_OF_ONE_RUN, "base" if recorded else WEIGHTS}
     differences = []
-    for key in dict.fromkeys(key for run in runs for key in getattr(run, what)):
-        if key in skipped or (what == "settings" and touches_only(key, INCIDENTAL)):
+    for key in dict.fromkeys(key for run in runs for key in getattr(run, source)):
+        if key in skipped or (source == "settings" and touches_only(key, INCIDENTAL)):
             continue
-        values = [dict.fromkeys(_value(run, what, key) for run in arm.runs) for arm in arms]
-        distinct = {frozenset(of_arm) - {UNKNOWN} for of_arm in values} - {frozenset()}
+        values = [dict.fromkeys(_value(run, source, key) for run in arm.runs) for arm in arms]
+        distinct = {frozenset(texts) - {UNKNOWN} for texts in values} - {frozenset()}
         if len(distinct) > 1:
-            group = "versions" if what == "versions" else group_of(key)
-            differences.append(
-                Difference(group, key, tuple(" / ".join(of_arm) for of_arm in values))
-            )
+            group = "versions" if source == "versions" else group_of(key)
+            differences.append(Difference(group, key, tuple(" / ".join(texts) for texts in values)))
     order = [*GROUPS, "method", "versions"]
     return sorted(differences, key=lambda row: (order.index(row.group), row.key))
 
@@ -107,13 +105,13 @@ def group_of(key: str) -> str:
     return next((g for g, starts in GROUPS.items() if key.startswith(starts)), "method")
 
 
-def _value(run: RunData, what: str, key: str) -> str:
+def _value(run: RunData, source: str, key: str) -> str:
     """A setting as text. One that is not recorded may have any value; an option or a package that
     is not there is not there."""
-    recorded = getattr(run, what)
+    recorded = getattr(run, source)
     if key not in recorded:
-        complete = bool(run.versions) if what == "versions" else not _lacks(run, "method")
-        return "-" if complete and (what == "versions" or OPTIONAL.search(key)) else UNKNOWN
+        complete = bool(run.versions) if source == "versions" else not _lacks(run, "method")
+        return "-" if complete and (source == "versions" or OPTIONAL.search(key)) else UNKNOWN
     shown = "-" if recorded[key] is None else str(recorded[key])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 

@@ -45,10 +45,10 @@ def individuals(born: Iterable[Birth], names: Sequence[str]) -> list[Individual]
     people = [Individual(i, name, i) for i, name in enumerate(names)]
     living = dict(zip(names, people, strict=True))
     rows = sorted((birth for birth in born if birth.child in living), key=lambda birth: birth.step)
-    for step, of_step in groupby(rows, key=lambda birth: birth.step):
+    for step, born_together in groupby(rows, key=lambda birth: birth.step):
         # Parents lived before the step, even if they are replaced in it themselves.
         before = dict(living)
-        for birth in of_step:
+        for birth in born_together:
             parents = [before[name] for name in dict.fromkeys(birth.parents) if name in before]
             id = len(people)
             founder = parents[0].founder if parents else id
@@ -133,9 +133,9 @@ def _figure(
     lines["label_row"] = _label_rows(lines)
     links = [
         {"born": person.born, "row": rows[person.id], "from_row": rows[parent]}
-        | {"kin": kin[person.id], "second": place > 0}
+        | {"kin": kin[person.id], "second": index > 0}
         for person in drawn
-        for place, parent in enumerate(person.parents)
+        for index, parent in enumerate(person.parents)
     ]
     living = [person for person in people if person.died is None]
     founders = len({person.founder for person in living})

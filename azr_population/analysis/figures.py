@@ -177,9 +177,9 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     frame["solved"] = frame["tasks"] * frame["rate"]
     frame["tasks"] = frame["tasks"].where(frame["rate"].notna(), 0.0)
     sides = [sorted(frame[side].unique(), key=by_number) for side in ("row", "column")]
-    both = pd.concat([frame, frame.assign(row="all")])
-    both = pd.concat([both, both.assign(column="all")])
-    sums = both.groupby(["row", "column"])[["count", "tasks", "solved"]].sum()
+    counted = pd.concat([frame, frame.assign(row="all")])
+    counted = pd.concat([counted, counted.assign(column="all")])
+    sums = counted.groupby(["row", "column"])[["count", "tasks", "solved"]].sum()
     sums["value"] = sums["solved"] / sums["tasks"].where(sums["tasks"] > 0)
     order = pd.MultiIndex.from_product([[*names, "all"] for names in sides])
     order = order.set_names(["row", "column"])

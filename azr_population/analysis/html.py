@@ -91,8 +91,8 @@ def packed(spec: Mapping[str, Any]) -> dict[str, Any]:
         for name, rows in (spec.get("datasets") or {}).items()
     }
     changed = {text: instead for text, instead in published.items() if text != instead}
-    rest = {key: value for key, value in spec.items() if key != "datasets"}
-    return {**_published(rest, changed), "datasets": datasets}
+    settings = {key: value for key, value in spec.items() if key != "datasets"}
+    return {**_published(settings, changed), "datasets": datasets}
 
 
 def _published(value: Any, changed: Mapping[str, str]) -> Any:
@@ -112,10 +112,10 @@ def _published(value: Any, changed: Mapping[str, str]) -> Any:
 def _column(values: list[Any], published: dict[str, str]) -> Any:
     if all(value is None or type(value) in (int, float) for value in values):
         return [_rounded(value) for value in values]
-    place = {value: i for i, value in enumerate(dict.fromkeys(values))}
-    published |= {value: publishable(value) for value in place if isinstance(value, str)}
-    levels = [published[value] if isinstance(value, str) else value for value in place]
-    return {"levels": levels, "codes": [place[value] for value in values]}
+    codes = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    published |= {value: publishable(value) for value in codes if isinstance(value, str)}
+    levels = [published[value] if isinstance(value, str) else value for value in codes]
+    return {"levels": levels, "codes": [codes[value] for value in values]}
 
 
 def _rounded(value: float | None) -> float | None:

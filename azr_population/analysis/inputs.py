@@ -85,9 +85,9 @@ def _refuse_copies(arms: dict[str, list[RunData]]) -> None:
     """Raises UserError: two of the runs are one. Seeds of one arm are copies where half of their
     steps or more have equal records; arms may share a beginning, so theirs have to be equal in
     all steps."""
-    whole = [(name, run, _records(run)) for name, runs in arms.items() for run in runs]
-    for i, (name, run, records) in enumerate(whole):
-        for other_name, other, others in whole[:i]:
+    loaded = [(name, run, _records(run)) for name, runs in arms.items() for run in runs]
+    for i, (name, run, records) in enumerate(loaded):
+        for other_name, other, others in loaded[:i]:
             steps = records.keys() & others.keys()
             equal = sum(records[step] == others[step] for step in steps)
             needed = len(steps) / 2 if name == other_name else len(steps)

@@ -73,7 +73,7 @@ class ComparedMetric:
         tests = {}
         for than, arm in combinations(range(len(self.arms)), 2):
             if not self.why_not(arm, than):
-                a, b = (self.measured[place].samples for place in (arm, than))
+                a, b = (self.measured[index].samples for index in (arm, than))
                 tests[arm, than] = compare(a, b, False)
         return tests
 
@@ -85,8 +85,8 @@ class ComparedMetric:
 
     def why_not(self, arm: int, than: int) -> str:
         """Why two arms are not compared; empty where they are."""
-        for place in (than, arm):
-            measured, name = self.measured[place], self.arms[place].name
+        for index in (than, arm):
+            measured, name = self.measured[index], self.arms[index].name
             if measured.missing:
                 return f"{name} has {measured.missing}"
             if measured.unknown:
@@ -181,14 +181,14 @@ class Measuring:
             return None, "has no value", False
         curve = run.curve(metric)
         within = curve.index.to_numpy() <= self.step
-        places, values = curve.index.to_numpy()[within], curve.to_numpy()[within]
+        recorded, values = curve.index.to_numpy()[within], curve.to_numpy()[within]
         wrong = (values < metric.least) | (values > metric.most)
         if wrong.any():
-            place = int(wrong.argmax())
-            shown = f"{values[place]:g} at step {places[place]}"
+            first = int(wrong.argmax())
+            shown = f"{values[first]:g} at step {recorded[first]}"
             return None, f"has an impossible value, {shown}", False
         if metric.reduce == "last" or not len(values):
-            value = next(iter(values[places == at]), math.nan)
+            value = next(iter(values[recorded == at]), math.nan)
             reason = f"has no number at step {at}"
         else:
             value = REDUCERS[metric.reduce](curve.iloc[: len(values)], self.step)
@@ -218,5 +218,5 @@ def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
                 way = "AZR's console output has it" if run.is_log else "its config.yaml lacks it"
                 return f"{key} of {name} is unknown ({way})"
             values.setdefault(key, set()).add(value)
-    differing = [key for key, of_key in values.items() if len(of_key) > 1]
+    differing = [key for key, different in values.items() if len(different) > 1]
     return f"{', '.join(differing)} differ{'s' * (len(differing) == 1)}" if differing else ""

@@ -87,9 +87,9 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     words = f"{ends}, {interval_text(test, True, True)}"
     words += "" if test.sign is None else " (95%, over tasks)"
     lead = {1: f"{BETTER} at", -1: "Students got worse at"}
-    what = lead.get(test.sign or 0, "No change of students at")
+    start = lead.get(test.sign or 0, "No change of students at")
     shown = " is shown" * (not test.sign)
-    return f"{what} held-out tasks{shown}: {words}.{few}"
+    return f"{start} held-out tasks{shown}: {words}.{few}"
 
 
 def _ends(last: int) -> str:
@@ -138,10 +138,10 @@ def _best(run: RunData) -> str:
     """The best student at any eval, which `members/best` keeps, or the highest rated one."""
     members, validations = run.directory.members, list(run.read("validations"))
     if best := best_of(member_scores(run.lines, validations)):
-        place = members / "best" if (members / "best").is_dir() else members / best.name
+        path = members / "best" if (members / "best").is_dir() else members / best.name
         tasks = "AZR's validation tasks" if validations else "held-out tasks"
         where = f"{best.name} at step {best.step}, {best.score:.1%} of {tasks}"
-        return f"Best member: {where}, in {place}."
+        return f"Best member: {where}, in {path}."
     ratings = {
         name: rated
         for name, member in metrics_of_members(run.lines[-1] if run.lines else {}).items()
@@ -161,20 +161,22 @@ def _evolution(run: RunData) -> str:
         return "Evolution: nobody was replaced." if len(run.roles) > 2 else ""
     scores: dict[tuple[Any, Any], dict[int, Sequence[float | None]]] = {}
     for row in run.evals:
-        of_member = scores.setdefault((row.get("member"), row.get("generation")), {})
-        of_member[row["step"]] = row["greedy"]
+        greedy = scores.setdefault((row.get("member"), row.get("generation")), {})
+        greedy[row["step"]] = row["greedy"]
     generations: dict[str, int] = {}
     tests: list[Estimate] = []
     for birth in births:
         child, parent = birth.child, next(iter(birth.parents), "")
         before = generations.get(parent, 0)
         generations[child] = birth.generation
-        of_child = scores.get((child, generations[child]), {})
-        others = scores.get((parent, before), {})
-        shared = sorted(step for step in of_child.keys() & others.keys() if step > birth.step)
-        if not shared or len(of_child[shared[0]]) != len(others[shared[0]]):
+        child_scores = scores.get((child, generations[child]), {})
+        parent_scores = scores.get((parent, before), {})
+        shared = sorted(
+            step for step in child_scores.keys() & parent_scores.keys() if step > birth.step
+        )
+        if not shared or len(child_scores[shared[0]]) != len(parent_scores[shared[0]]):
             continue
-        pairs = zip(of_child[shared[0]], others[shared[0]], strict=True)
+        pairs = zip(child_scores[shared[0]], parent_scores[shared[0]], strict=True)
         judged = [(a, b) for a, b in pairs if a is not None and b is not None]
         tests.append(compare([a for a, _ in judged], [b for _, b in judged], paired=True))
     count = f"{len(births)} {'child' if len(births) == 1 else 'children'}"
@@ -192,15 +194,15 @@ def _evolution(run: RunData) -> str:
 
 
 def _next(run: RunData) -> list[str]:
-    place = shlex.quote(str(run.path))
+    path = shlex.quote(str(run.path))
     steps = run.steps or run.last
     longer = 2 * steps if run.last >= steps else steps
     if run.inside_azr:
         total = f" trainer.total_training_steps={longer}" * (longer != steps)
         resume = f"azr-population azr <your overrides> trainer.resume_mode=auto{total}"
     else:
-        resume = f"azr-population resume {place}" + f" run.steps={longer}" * (longer != steps)
-    play = f"azr-population play {place}"
+        resume = f"azr-population resume {path}" + f" run.steps={longer}" * (longer != steps)
+    play = f"azr-population play {path}"
     if run.last < steps:
         return [resume, play]
-    return [play, resume, f"azr-population compare {place} OTHER_RUN"]
+    return [play, resume, f"azr-population compare {path} OTHER_RUN"]

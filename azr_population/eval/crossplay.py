@@ -97,10 +97,10 @@ class CrossPlay:
         rates = pd.DataFrame(matrix, *(pd.MultiIndex.from_tuples(side) for side in sides))
         slopes = {}
         for run in dict.fromkeys(teacher.run_label for teacher in self.teachers):
-            of_run = rates.loc[run][run]  # by steps
+            by_step = rates.loc[run][run]
             lines = {
-                "student": of_run.loc[[of_run.index[0]]].mean(axis=0).dropna(),
-                "teacher": (1 - of_run[[of_run.columns[0]]].mean(axis=1)).dropna(),
+                "student": by_step.loc[[by_step.index[0]]].mean(axis=0).dropna(),
+                "teacher": (1 - by_step[[by_step.columns[0]]].mean(axis=1)).dropna(),
             }
             slopes[run] = {
                 role: float(100 * np.polyfit(line.index, line, 1)[0])
@@ -122,8 +122,8 @@ def play(
     Raises UserError: nothing is stored at an address, there is no teacher or no student, or the
     members have different bases, domains or prompt formats.
     """
-    found = [find_members(address, every=every) for address in addresses]
-    stored = [member for members in found for member in members if member.folder]
+    by_address = [find_members(address, every=every) for address in addresses]
+    stored = [member for members in by_address for member in members if member.folder]
     for label, count in Counter(member.label for member in stored).items():
         if count > 1:
             raise UserError(f"two members are called {label}; name each once, or rename a folder")
@@ -144,14 +144,14 @@ def play(
             wanted = [(Match(proposer, proposer), types[i % len(types)]) for i in range(tasks)]
             rows = propose_and_judge(context, wanted, task_config, drawn)
             proposed.append([row.task for row in rows if row.task is not None])
-        asked = [task for batch in proposed for task in batch]
-        asked_eval = HeldOutEval(asked, attempts, seed)
+        all_tasks = [task for batch in proposed for task in batch]
+        held_out = HeldOutEval(all_tasks, attempts, seed)
         rates: list[Matrix] = []
         for n, student in enumerate(students, 1):
-            say(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
+            say(f"{student.label} attempts {len(all_tasks)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(members.load(student), name=student.label)
-            solved = asked_eval.solve_rates(context, member, seed, student.step)
+            solved = held_out.solve_rates(context, member, seed, student.step)
             rates.append(np.array(solved, dtype=np.float64))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = np.split(np.stack(rates), ends, axis=1)

@@ -162,7 +162,7 @@ def _of_run(
     stored: list[tuple[int | None, Path]] = [*_snapshots(directory, every)]
     if not stored or stored[-1][0] != run.last:
         stored.append((None, directory.members))
-    folders = [(step, folder) for step, place in stored for folder in member_folders(place)]
+    folders = [(step, folder) for step, parent in stored for folder in member_folders(parent)]
     if not folders:
         raise UserError(f"{path} has no members in {directory.members}; resume it to save them")
     used = _base_of(folders[0][1], base)

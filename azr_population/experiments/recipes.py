@@ -235,8 +235,8 @@ def _read(path: Path, model: type[T], **more: Any) -> T:
         return model.model_validate({**yaml.safe_load(path.read_text(encoding="utf-8")), **more})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path}: {place}: {first['msg']}") from None
+        key = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {key}: {first['msg']}") from None
     except (OSError, yaml.YAMLError, TypeError) as error:
         raise UserError(f"{path} cannot be read: {first_line(error)}") from error
 

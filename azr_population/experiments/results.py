@@ -79,7 +79,9 @@ def draw(plan: RecipePlan) -> Path:
     for planned in (run for run in plan.runs if run.started):
         if (run := RunData(planned.path)).lines:
             runs.setdefault(planned.arm_name, {})[planned.path.name] = run
-    tables = {arm: {seed: run.of_run for seed, run in of.items()} for arm, of in runs.items()}
+    tables = {
+        arm: {seed: run.of_run for seed, run in by_seed.items()} for arm, by_seed in runs.items()
+    }
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,9 +151,9 @@ def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Sa
     """The number of every row and run that has come to the row's step, or to its arm's length."""
     samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
     for label, row in recipe.rows.items():
-        for arm, of_arm in tables.items():
+        for arm, by_seed in tables.items():
             end = row.step or lengths[arm]
-            for seed, table in of_arm.items():
+            for seed, table in by_seed.items():
                 points = curve(table, row.metric, row.role)
                 points = points[points.index <= end]
                 value = REDUCERS[row.reduce](points, end) if len(points) else math.nan
@@ -172,8 +174,8 @@ def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
     level = LEVEL / max(len(recipe.hypotheses), 1)
     tests = []
     for hypothesis in recipe.hypotheses:
-        of_row = samples[hypothesis.row]
-        a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
+        by_arm = samples[hypothesis.row]
+        a, b = by_arm.get(hypothesis.arm), by_arm.get(hypothesis.than)
         if a and (b or not hypothesis.than):
             tests.append(compare(a, b, False, level, hypothesis.margin))
         else:
@@ -218,11 +220,11 @@ def _table(
     `differs`: by p, or by the hypothesis, and never at a number of seeds that was not planned."""
     baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
     tests = {
-        (label, arm): compare(values, of_row[baseline], False)
-        if baseline in of_row and arm != baseline
+        (label, arm): compare(values, by_arm[baseline], False)
+        if baseline in by_arm and arm != baseline
         else NOTHING
-        for label, of_row in samples.items()
-        for arm, values in of_row.items()
+        for label, by_arm in samples.items()
+        for arm, values in by_arm.items()
     }
     decided = {
         (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
@@ -262,7 +264,12 @@ def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
     wanted = dict.fromkeys(row.metric for row in recipe.table)
     wanted |= dict.fromkeys(chart.metric for chart in recipe.charts)
-    recorded = {name for of in tables.values() for table in of.values() for name in table["metric"]}
+    recorded = {
+        name
+        for by_seed in tables.values()
+        for table in by_seed.values()
+        for name in table["metric"]
+    }
     missing = [metric for metric in wanted if metric not in recorded]
     if wanted and len(missing) == len(wanted):
         raise UserError(
@@ -309,9 +316,9 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
     """The hypotheses as they were written, and what came out."""
     lines = ["## Hypotheses, written before the runs", ""]
     for tested in hypotheses.to_dict("records"):
-        what = f"`{tested['arm']}`" + (f" minus `{tested['than']}`" if tested["than"] else "")
+        compared = f"`{tested['arm']}`" + (f" minus `{tested['than']}`" if tested["than"] else "")
         above = f" (above {tested['margin']:g}?)" if tested["margin"] else ""
-        line = f"- {tested['claim']} {tested['row']}, {what}{above}: "
+        line = f"- {tested['claim']} {tested['row']}, {compared}{above}: "
         if tested["n"]:
             percent = is_percent(recipe.rows[tested["row"]].metric)
             line += interval_text(_estimate(tested), percent, signed=bool(tested["than"]))
@@ -331,8 +338,8 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
 def _budget(runs: Runs) -> pd.DataFrame:
     """What a member of each arm had per step: whether the comparison is fair."""
     lines = []
-    for arm, of_arm in runs.items():
-        played = list(of_arm.values())
+    for arm, by_seed in runs.items():
+        played = list(by_seed.values())
         used = pd.DataFrame([budget(run.of_run, run.members) for run in played]).mean()
         members = played[0].members
         line: dict[str, Any] = {"arm": arm, "members": members}

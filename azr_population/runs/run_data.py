@@ -167,7 +167,7 @@ class RunData:
     @property
     def members(self) -> int:
         """How many; a log has one."""
-        counts = (self.value("population", of) for of in ("teachers", "students"))
+        counts = (self.value("population", role) for role in ("teachers", "students"))
         return sum(int(finite_or_none(count) or 0) for count in counts) or 1
 
     @cached_property

@@ -41,9 +41,9 @@ def tidy(
         if key != "step" and (value := finite_or_none(raw)) is not None
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    for place, name in enumerate(COLUMNS):
+    for column, name in enumerate(COLUMNS):
         if name in ("member", "role"):  # pandas 3 would make text of the column, and NaN of None
-            table[name] = pd.Series([row[place] for row in rows], dtype=object)
+            table[name] = pd.Series([row[column] for row in rows], dtype=object)
     return table
 
 

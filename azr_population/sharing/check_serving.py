@@ -121,10 +121,10 @@ class _Server:
     def scores(self, name: str, text: list[int]) -> tuple[list[int], Tensor]:
         """Token ids, and the log-probabilities [tokens - 1] that the server gives those behind the
         first: of the text, and of what it writes behind it if it says which tokens these are."""
-        asked = {"model": name, "prompt": text, "temperature": 1, "seed": 1, "logprobs": 1}
-        echoed = self._ask("completions", asked | {"max_tokens": 1, "echo": True})
+        request = {"model": name, "prompt": text, "temperature": 1, "seed": 1, "logprobs": 1}
+        echoed = self._ask("completions", request | {"max_tokens": 1, "echo": True})
         values = echoed["choices"][0]["logprobs"]["token_logprobs"][1 : len(text)]
-        written = self._ask("completions", asked | {"max_tokens": _CONTINUED} | _AS_IDS)
+        written = self._ask("completions", request | {"max_tokens": _CONTINUED} | _AS_IDS)
         choice = written["choices"][0]
         spelt = (str(token).partition("token_id:")[2] for token in choice["logprobs"]["tokens"])
         ids = choice.get("token_ids") or [int(id) for id in spelt if id.isdecimal()]
@@ -140,8 +140,8 @@ class _Server:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            said = error.read(2000).decode("utf-8", "replace")
-            raise OSError(f"HTTP {error.code}: {' '.join(said.split())[:200]}") from error
+            message = error.read(2000).decode("utf-8", "replace")
+            raise OSError(f"HTTP {error.code}: {' '.join(message.split())[:200]}") from error
 
 
 class _Judge:
@@ -174,11 +174,13 @@ class _Judge:
             others += [("another one", other, a) for other, a in adapters.items() if other != name]
             others += [("an old one", f"the earlier {name}", old[name])] if name in old else []
             others += _variants(adapters[name])
-        scored = [(verdict, what, distance(adapter)) for verdict, what, adapter in others]
-        verdict, what, best = min(scored, key=lambda each: float(each[2].mean()))
+        scored = [
+            (verdict, description, distance(adapter)) for verdict, description, adapter in others
+        ]
+        verdict, description, best = min(scored, key=lambda each: float(each[2].mean()))
         nearest = float(best.mean())
         if is_better(best, off_folder) and nearest <= self._tolerance:
-            apart = f"its folder is {mean:.3f} nats a token off, {what} {nearest:.3f}"
+            apart = f"its folder is {mean:.3f} nats a token off, {description} {nearest:.3f}"
             return ServedVerdict(name, verdict, apart)
         # NaN is not served.
         if is_better(best, off_folder) or not mean <= self._tolerance:
@@ -202,10 +204,10 @@ def _variants(adapter: Adapter) -> Iterator[tuple[str, str, Adapter]]:
     for kind in {name.rpartition(".")[2] for name in names}:
         parts[f"with {kind} alone"] = {n for n in names if n.endswith(kind)}
     for part, layers in parts.items():
-        rest = set(names) - layers
-        if layers and rest:
+        others = set(names) - layers
+        if layers and others:
             yield "some modules missing", part, _scaled(adapter, layers)
-            yield "some modules missing", f"not {part}, but the rest", _scaled(adapter, rest)
+            yield "some modules missing", f"not {part}, but the rest", _scaled(adapter, others)
 
 
 def _scaled(adapter: Adapter, layers: Collection[str], scale: float = 1.0) -> Adapter:

@@ -39,8 +39,8 @@ def push(
         raise UserError(f"--out {out} is there already; name a new folder")
     if not out and not HUB_NAME.fullmatch(repo):
         raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
-    with tempfile.TemporaryDirectory() as place:
-        folder = out or Path(place) / "repository"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = out or Path(temporary) / "repository"
         write_repository(folder, run, members, base, license)
         print_lines(f"{out}: what would be pushed" if out else upload(folder, repo, private))
 
@@ -63,21 +63,21 @@ def write_repository(
     # What a link leads to is not a member.
     refuse_unplain(run.path, below=(directory.members.name,))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_folder(folder) as place:
+    with replacing_folder(folder) as partial:
         for name in members:
             source = directory.member(name)
-            target = place / name if len(members) > 1 else place
+            target = partial / name if len(members) > 1 else partial
             public = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
             # Loaded with all checks and written anew: no file is copied.
             save_adapter(load_adapter(source), target, public or "nano", _facts(run, name))
             _set_header(target / "README.md", public, license)
         if len(members) == 1:
-            _write_eval_results(run, members[0], place)
+            _write_eval_results(run, members[0], partial)
             return
         listed = "".join(f"- [{name}]({name})\n" for name in members)
         text = f"---\n---\n\nMembers of one population, a PEFT adapter each:\n\n{listed}"
-        (place / "README.md").write_text(text, encoding="utf-8")
-        _set_header(place / "README.md", None, license)
+        (partial / "README.md").write_text(text, encoding="utf-8")
+        _set_header(partial / "README.md", None, license)
 
 
 def upload(folder: Path, repo: str, private: bool = False) -> str:
@@ -119,9 +119,9 @@ def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
             "notes": f"prompt {about['prompt']}, temperature {figures['temperature']:g}, "
             f"at most {about['max_tokens']} tokens, data {about['data']}",
         }
-        place = folder / ".eval_results" / f"{task}.yaml"
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")
+        file = folder / ".eval_results" / f"{task}.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")
 
 
 def _facts(run: RunData, name: str) -> dict[str, object]:

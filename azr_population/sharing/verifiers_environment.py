@@ -47,8 +47,8 @@ class SelfPlayTask(vf.Task[SelfPlayData]):
         answer = judge().format.parse_answer(self.data.type, trace.last_reply)
         if answer is None:
             return 0.0
-        grade, asked = judge().domain.grade, [(self.data.task, [answer])]
-        ((verdict,),) = await asyncio.to_thread(grade, asked, judge().referee)
+        grade, questions = judge().domain.grade, [(self.data.task, [answer])]
+        ((verdict,),) = await asyncio.to_thread(grade, questions, judge().referee)
         return float(verdict.solved)
 
 
@@ -99,8 +99,8 @@ class SelfPlayEnv(vf.Env[SelfPlayEnvConfig]):
         )
         attempts: list[vf.Trace] = []
         if episode.proposal.task is not None:
-            asked = _ask(task, format.solve_prompt(episode.proposal.task))
-            runs = (agents.solver.run(asked) for _ in range(self.config.samples_per_task))
+            prompted = _ask(task, format.solve_prompt(episode.proposal.task))
+            runs = (agents.solver.run(prompted) for _ in range(self.config.samples_per_task))
             attempts = await asyncio.gather(*runs)
             if any(attempt.has_error for attempt in attempts):
                 return

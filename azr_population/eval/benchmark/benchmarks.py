@@ -78,10 +78,10 @@ def locate(benchmark: Benchmark, folder: str = "") -> list[Path]:
     empty if there are none."""
     azr = os.environ.get("AZR_HOME")
     folders = [folder] if folder else []
-    folders += [str(Path(azr) / place) for place in _IN_AZR] if azr else []
-    for place in folders:
+    folders += [str(Path(azr) / root) for root in _IN_AZR] if azr else []
+    for root in folders:
         for pattern in benchmark.files:
-            if files := sorted(Path(place).glob(pattern)):
+            if files := sorted(Path(root).glob(pattern)):
                 return files
     return []
 
@@ -117,17 +117,17 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
     try:
         for number, line in enumerate(_lines(path), 1):
             if line.strip():
-                place = {"_id": f"{benchmark.name}/{number - 1}", "_path": path, "_offset": offset}
+                where = {"_id": f"{benchmark.name}/{number - 1}", "_path": path, "_offset": offset}
                 row = json.loads(line)
                 if b"\\ud" in line:
                     json.dumps(row, ensure_ascii=False).encode()  # raises for a lone surrogate
-                yield benchmark.problem({**row, **place})
+                yield benchmark.problem({**row, **where})
             offset += len(line)
     except (OSError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        what = f"not a row of {benchmark.title}"
-        raise UserError(f"{path}, line {number}: {what}: {error!r}") from error
+        expected = f"not a row of {benchmark.title}"
+        raise UserError(f"{path}, line {number}: {expected}: {error!r}") from error
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -169,9 +169,9 @@ def _call(problem: FunctionProblem, program: str, plus: int) -> str:
 def _run_canonical(problems: Sequence[FunctionProblem]) -> None:
     calls = (_call(p, p.canonical, plus) for p in problems for plus in (0, 1))
     runs = sandbox.run(calls, SECONDS, INPUT_SECONDS)
-    for problem, both in zip(problems, zip(runs, runs, strict=True), strict=True):
+    for problem, two_runs in zip(problems, zip(runs, runs, strict=True), strict=True):
         problem.expected = [
-            _expected(problem, *pair) for pair in zip(problem.inputs, both, strict=True)
+            _expected(problem, *pair) for pair in zip(problem.inputs, two_runs, strict=True)
         ]
 
 

@@ -97,14 +97,14 @@ def last_boxed(text: str) -> str:
     opening = re.match(r"\\f?box(?:ed)?\s*", text[start:]) if start >= 0 else None
     if opening is None:
         return ""
-    rest = text[start + opening.end() :]
-    if not rest.startswith("{"):
-        return re.split(r"[\s$.,]", rest, maxsplit=1)[0]  # `\boxed 7`
+    tail = text[start + opening.end() :]
+    if not tail.startswith("{"):
+        return re.split(r"[\s$.,]", tail, maxsplit=1)[0]  # `\boxed 7`
     depth = 0
-    for position, character in enumerate(rest):
+    for position, character in enumerate(tail):
         depth += (character == "{") - (character == "}")
         if depth == 0:
-            return rest[1:position].strip()
+            return tail[1:position].strip()
     return ""
 
 

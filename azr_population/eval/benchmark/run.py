@@ -90,8 +90,8 @@ def run_benchmarks(
         targets = _chosen(find_members(name, settings.base), settings.members)
         # Runs share their base: it is asked once.
         base = targets[0].weights
-        asked = [target for target in targets if not (target.name == BASE and base in bases)]
-        models = {target.name: _model(target, settings) for target in asked}
+        new_targets = [target for target in targets if not (target.name == BASE and base in bases)]
+        models = {target.name: _model(target, settings) for target in new_targets}
         log_folder = (settings.logs or folder) / "logs"
         logs = _ask(list(models.values()), benchmarks, settings, log_folder)
         titles = {str(model): title for title, model in models.items()}
@@ -217,13 +217,13 @@ def _write_figures(
 def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
     """Prints how many completions had no answer or were cut off."""
     for name, group in samples.groupby("benchmark", sort=False):
-        for column, value, what in (
+        for column, value, fault in (
             ("reason", NO_ANSWER, "have no answer in the right form"),
             ("stop_reason", "max_tokens", "were cut off at the limit of tokens"),
             ("stop_reason", "model_length", "do not fit the model's context"),
         ):
             if count := (group[column] == value).sum():
-                print(f"{BENCHMARKS[str(name)].title}: {count} of {len(group)} {what}")
+                print(f"{BENCHMARKS[str(name)].title}: {count} of {len(group)} {fault}")
     print(f"every sample: inspect view --log-dir {logs}")
 
 

@@ -144,7 +144,7 @@ def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str,
         counts = random.multinomial(n, np.full(n, 1 / n), size=_DRAWS)
         means = np.concatenate([scores.to_numpy().mean(0)[None], counts @ scores.to_numpy() / n])
         total = total + weight * means
-    return {str(model): total[:, place] for place, model in enumerate(scores.columns)}
+    return {str(model): total[:, column] for column, model in enumerate(scores.columns)}
 
 
 def table(figures: pd.DataFrame) -> pd.DataFrame:

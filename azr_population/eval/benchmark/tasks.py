@@ -99,7 +99,7 @@ def self_test(name: str, data: str = "") -> None:
     fail."""
     problems = list(read_problems(name, data).values())[:_SELF_TESTS]
     completions = type(problems[0]).known_completions(problems)
-    verdicts = grade([(problem, text) for problem, *both in completions for text in both])
+    verdicts = grade([(problem, text) for problem, *texts in completions for text in texts])
     for (problem, *_), verdict in zip(completions, verdicts[::2], strict=True):
         if not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
@@ -109,9 +109,9 @@ def self_test(name: str, data: str = "") -> None:
         raise _broken(name, f"passes a wrong answer to {problems[0].id}")
 
 
-def _broken(name: str, what: str) -> UserError:
+def _broken(name: str, fault: str) -> UserError:
     return UserError(
-        f"{name}: its grader {what}, so no figure would mean anything and nothing was asked; "
+        f"{name}: its grader {fault}, so no figure would mean anything and nothing was asked; "
         "compare the versions installed with those of `pip install 'azr-population[eval]'`"
     )
 
