@@ -79,14 +79,6 @@ def test_a_difference_with_its_cost(tmp_path):
         assert phrase in pair.sentence
 
 
-def test_a_share_of_few_runs_has_an_interval_of_shares(tmp_path):
-    arms = [write_arm(tmp_path / name, scores) for name, scores in
-            (("a", [0.05, 0.9, 0.95]), ("b", [0.0, 0.01, 0.3]))]  # fmt: skip
-    row = row_of(compare_arms(arms), "eval/greedy")
-    assert row.value(0).high == 1.0 and row.value(1).low == 0.0
-    assert 0.0 < row.value(1).high < 1.0
-
-
 def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):
     """README's own `compare runs/mine runs/demo` had no value at step 32."""
     write_run(tmp_path / "short", {1: 0.3, 5: 0.32, 10: 0.35}, steps=10)
