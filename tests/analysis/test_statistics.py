@@ -115,6 +115,16 @@ def test_a_bound_keeps_its_sign():
     assert interval_text(Estimate(0.5, 0.0, 0.9996, (6,)), True) == "50.0% [0.0, 100.0]"
 
 
+def test_shares_have_wilsons_interval_and_a_bootstrap_its_percentiles():
+    solved = interval([1.0] * 30 + [0.0] * 70, "share")
+    expected = stats.binomtest(30, 100).proportion_ci(method="wilson")
+    assert (solved.mean, solved.low, solved.high) == (0.3, expected.low, expected.high)
+    assert interval([], "share").n == 0
+    drawn = interval([5.0, *range(101)], "bootstrap")
+    assert (drawn.mean, drawn.low, drawn.high) == (5.0, 2.5, 97.5)
+    assert interval([1.0] * 9, "bootstrap", 20).low == pytest.approx(0.025 ** (1 / 20))
+
+
 def test_one_seed_has_no_interval():
     for other in (None, seeds(1.0, 2.0)):
         result = compare(seeds(3.0), other, False)
