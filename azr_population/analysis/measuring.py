@@ -14,13 +14,12 @@ from functools import cached_property
 from itertools import combinations
 
 from azr_population.analysis.inputs import ComparedArm, conditions
-from azr_population.analysis.metrics import mean_of
+from azr_population.analysis.metrics import MetricSamples
 from azr_population.analysis.sentences import difference_words, in_sentence
 from azr_population.analysis.statistics import (
     NOTHING,
     REDUCERS,
     Estimate,
-    compare,
     with_holm,
 )
 from azr_population.domains.metric import Metric
@@ -63,19 +62,24 @@ class ComparedMetric:
             return f"{self.metric.title}, {_REDUCED.get(reduce, reduce)}"
         return f"{self.metric.title}, step {self.step}" if self.step else self.metric.title
 
+    @cached_property
+    def samples(self) -> MetricSamples:
+        """The numbers alone, by the arms' names."""
+        by_arm = {a.name: m.samples for a, m in zip(self.arms, self.measured, strict=True)}
+        return MetricSamples(self.metric, self.metric.reduce, by_arm)
+
     def value(self, arm: int) -> Estimate:
-        return mean_of(self.metric, self.metric.reduce, self.measured[arm].samples)
+        """The mean of an arm with its interval."""
+        return self.samples.value(self.arms[arm].name)
 
     @cached_property
     def tests(self) -> dict[tuple[int, int], Estimate]:
-        """(arm, than) -> the mean difference of all pairs that may be subtracted, p uncorrected. An
-        equal seed does not make two arms play the same tasks, so seeds are not paired."""
-        tests = {}
-        for than, arm in combinations(range(len(self.arms)), 2):
-            if not self.why_not(arm, than):
-                a, b = (self.measured[index].samples for index in (arm, than))
-                tests[arm, than] = compare(a, b, False)
-        return tests
+        """(arm, than) -> the difference of all pairs that may be subtracted, p uncorrected."""
+        return {
+            (arm, than): self.samples.difference(self.arms[arm].name, self.arms[than].name)
+            for than, arm in combinations(range(len(self.arms)), 2)
+            if not self.why_not(arm, than)
+        }
 
     @cached_property
     def corrected(self) -> dict[tuple[int, int], Estimate]:

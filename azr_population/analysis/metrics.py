@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from azr_population.analysis.statistics import Estimate, Values, interval
+from azr_population.analysis.statistics import LEVEL, NOTHING, Estimate, compare, interval
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.metric import SOLVERS, Metric
 from azr_population.runs.run_data import RunData
@@ -81,10 +82,31 @@ def metric_named(name: str) -> Metric | None:
     return all_metrics().get(name)
 
 
-def mean_of(metric: Metric | None, reduce: str, values: Values) -> Estimate:
-    """The mean of what `reduce` made of each seed's curve; its interval ends where no value of the
-    metric can lie."""
-    return interval(values).within(*metric.bounds(reduce)) if metric else interval(values)
+@dataclass(frozen=True)
+class MetricSamples:
+    """A metric of several arms, a number for each seed; comparisons and recipes consist of them."""
+
+    metric: Metric | None
+    """Bounds the intervals of means; None: nothing does."""
+    reduce: str
+    """What made one number of each seed's curve."""
+    by_arm: Mapping[str, Mapping[str, float]]
+
+    def value(self, arm: str) -> Estimate:
+        """The mean of an arm; its interval ends where no value of the metric can lie."""
+        estimate = interval(self.by_arm[arm])
+        return estimate.within(*self.metric.bounds(self.reduce)) if self.metric else estimate
+
+    def difference(
+        self, arm: str, than: str, level: float = LEVEL, margin: float = 0.0
+    ) -> Estimate:
+        """The mean of `arm` minus that of `than`, or the mean of `arm` where that is empty; nothing
+        without samples. An equal seed does not make two arms play the same tasks, so seeds are not
+        paired."""
+        samples, others = self.by_arm.get(arm), self.by_arm.get(than)
+        if not samples or (than and not others):
+            return NOTHING
+        return compare(samples, others, False, level, margin)
 
 
 @cache

@@ -20,14 +20,13 @@ from typing import Any
 import pandas as pd
 from rich.markdown import Markdown
 
-from azr_population.analysis.metrics import mean_of, metric_named
+from azr_population.analysis.metrics import MetricSamples, metric_named
 from azr_population.analysis.sentences import excluded
 from azr_population.analysis.statistics import (
     LEVEL,
     NOTHING,
     REDUCERS,
     Estimate,
-    compare,
     holm,
     interval_text,
     with_holm,
@@ -66,6 +65,8 @@ Runs = Mapping[str, Mapping[str, RunData]]
 """arm -> seed -> the run."""
 Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
 """label of a row -> arm -> seed -> its number."""
+Rows = Mapping[str, MetricSamples]
+"""label of a row -> its samples."""
 
 
 def draw(plan: RecipePlan) -> Path:
@@ -94,7 +95,8 @@ def draw(plan: RecipePlan) -> Path:
         f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
     ]
     parts: list[str] = []
-    results, hypotheses = results_of(recipe, tables, plan.lengths, plan.planned)
+    samples = samples_of(recipe, tables, plan.lengths)
+    results, hypotheses = decide(recipe, samples, plan.planned)
     if recipe.hypotheses:
         files["hypotheses.csv"] = hypotheses.drop(columns=["seeds", "excluded"])
         parts.append(_hypotheses_markdown(recipe, hypotheses))
@@ -132,19 +134,17 @@ def draw(plan: RecipePlan) -> Path:
     return summary
 
 
-def results_of(
-    recipe: Recipe, tables: Tables, lengths: Mapping[str, int], planned: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table (a line per row and arm) and the tested hypotheses (a line each) of the runs that
-    have come to their arm's length in steps; `planned` is the number of seeds of each arm at which
-    hypotheses are decided."""
-    return decide(recipe, samples_of(recipe, tables, lengths), planned)
-
-
 def decide(recipe: Recipe, samples: Samples, planned: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """As `results_of`."""
-    hypotheses = _tested(recipe, samples, planned)
-    return _table(recipe, samples, hypotheses, planned), hypotheses
+    """The table (a line per row and arm) and the tested hypotheses (a line each); `planned` is the
+    number of seeds of each arm at which hypotheses are decided."""
+    rows = {
+        label: MetricSamples(
+            None if row.ratio else metric_named(row.metric), row.reduce, samples[label]
+        )
+        for label, row in recipe.rows.items()
+    }
+    hypotheses = _tested(recipe, rows, planned)
+    return _table(recipe, rows, hypotheses, planned), hypotheses
 
 
 def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
@@ -168,18 +168,14 @@ def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Sa
     return samples
 
 
-def _tested(recipe: Recipe, samples: Samples, planned: int) -> pd.DataFrame:
+def _tested(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
     """A line per hypothesis: what it says, its test and the verdict, p by Holm's correction.
     Intervals are at Bonferroni's level, since Holm's has none."""
     level = LEVEL / max(len(recipe.hypotheses), 1)
-    tests = []
-    for hypothesis in recipe.hypotheses:
-        by_arm = samples[hypothesis.row]
-        a, b = by_arm.get(hypothesis.arm), by_arm.get(hypothesis.than)
-        if a and (b or not hypothesis.than):
-            tests.append(compare(a, b, False, level, hypothesis.margin))
-        else:
-            tests.append(NOTHING)
+    tests = [
+        rows[hypothesis.row].difference(hypothesis.arm, hypothesis.than, level, hypothesis.margin)
+        for hypothesis in recipe.hypotheses
+    ]
     # Hypotheses without runs yet count as well.
     corrected = holm([1.0 if math.isnan(test.p) else test.p for test in tests])
     lines: list[dict[str, Any]] = []
@@ -212,19 +208,15 @@ def verdict(hypothesis: Hypothesis, test: Estimate, planned: int) -> str:
     return "shown" if test.mean > hypothesis.margin else "refuted"
 
 
-def _table(
-    recipe: Recipe, samples: Samples, hypotheses: pd.DataFrame, planned: int
-) -> pd.DataFrame:
+def _table(recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int) -> pd.DataFrame:
     """A line per row and arm: mean and difference to the baseline, each with its interval; p, also
     corrected (by Holm, or that of the hypothesis about it); the values of the seeds; and whether it
     `differs`: by p, or by the hypothesis, and never at a number of seeds that was not planned."""
     baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
     tests = {
-        (label, arm): compare(values, by_arm[baseline], False)
-        if baseline in by_arm and arm != baseline
-        else NOTHING
-        for label, by_arm in samples.items()
-        for arm, values in by_arm.items()
+        (label, arm): samples.difference(arm, baseline) if baseline not in ("", arm) else NOTHING
+        for label, samples in rows.items()
+        for arm in samples.by_arm
     }
     decided = {
         (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
@@ -238,13 +230,11 @@ def _table(
     }
     lines: list[dict[str, Any]] = []
     for label, row in recipe.rows.items():
-        for arm, values in samples[label].items():
+        for arm, values in rows[label].by_arm.items():
             test, (p, differs) = tests[label, arm], decided[label, arm]
-            metric = None if row.ratio else metric_named(row.metric)
-            estimate = mean_of(metric, row.reduce, values)
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
-                | {"arm": arm, "n": len(values), **_bounds("", estimate)}
+                | {"arm": arm, "n": len(values), **_bounds("", rows[label].value(arm))}
                 | {**_bounds(against, test), "p": test.p, "p_corrected": p}
                 | {"values": " ".join(f"{value:.6g}" for value in values.values())}
                 | {"paper": row.paper, "differs": differs}

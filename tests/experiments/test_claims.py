@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from azr_population.analysis import charts
-from azr_population.analysis.metrics import mean_of, metric_named
+from azr_population.analysis.metrics import MetricSamples, metric_named
 from azr_population.analysis.statistics import interval
 from azr_population.experiments.claims import draw_figure
 from azr_population.experiments.recipes import Chart, read_arms
@@ -126,10 +126,10 @@ def test_an_interval_ends_where_no_value_can_lie(metric, reduce, bounds):
     low, high = (
         a if b is None else b for a, b in zip((whole.low, whole.high), bounds, strict=True)
     )
-    cut = mean_of(metric_named(metric), reduce, values)
+    cut = MetricSamples(metric_named(metric), reduce, {"a": values}).value("a")
     assert (cut.low, cut.high) == (max(low, whole.low), high)
     assert (cut.mean, cut.p) == (whole.mean, whole.p)
-    one = mean_of(metric_named(metric), reduce, {"seed_1": 0.5})
+    one = MetricSamples(metric_named(metric), reduce, {"a": {"seed_1": 0.5}}).value("a")
     assert one.low != one.low and one.high != one.high
 
 

@@ -37,7 +37,6 @@ from azr_population.experiments.results import (
     decide,
     draw,
     learning_rate,
-    results_of,
     samples_of,
     verdict,
 )
@@ -178,7 +177,7 @@ def test_values_differences_and_hypotheses():
         "one": {f"seed_{n}": table(0.30 + 0.01 * n) for n in range(1, 5)},
         "two": {f"seed_{n}": table(0.50 + 0.01 * n) for n in range(1, 5)},
     }
-    frame, answers = results_of(RECIPE, tables, {"one": 4, "two": 4}, 4)
+    frame, answers = decide(RECIPE, samples_of(RECIPE, tables, {"one": 4, "two": 4}), 4)
     assert list(frame["n"]) == [4, 4, 4, 4]
     lines = frame.set_index(["row", "arm"])
     one, two = (lines.loc["eval at the end", arm] for arm in ("one", "two"))
@@ -192,7 +191,7 @@ def test_values_differences_and_hypotheses():
 def test_an_early_eval_is_not_one_at_the_end():
     early = table(0.5, *[float("nan")] * 19, steps=20)
     tables = {"one": {"seed_1": early}, "two": {"seed_1": early}}
-    frame, _ = results_of(RECIPE, tables, {"one": 20, "two": 20}, 1)
+    frame, _ = decide(RECIPE, samples_of(RECIPE, tables, {"one": 20, "two": 20}), 1)
     assert "eval at the end" not in set(frame["row"])
 
 
@@ -204,7 +203,7 @@ def test_a_recipe_decides_at_its_planned_number_of_seeds_alone(seeds, word):
         arm: {f"seed_{n}": table(score + 0.001 * n) for n in range(seeds)}
         for arm, score in scores.items()
     }
-    frame, answers = results_of(RECIPE, tables, {"one": 4, "two": 4}, 4)
+    frame, answers = decide(RECIPE, samples_of(RECIPE, tables, {"one": 4, "two": 4}), 4)
     assert answers["verdict"][0].startswith(word)
     assert frame["differs"].any() == (seeds == 4)
 
@@ -214,7 +213,7 @@ def test_a_level_is_spent_over_all_claims_of_a_recipe():
     two = (RECIPE.hypotheses[0], RECIPE.hypotheses[0].model_copy(update={"margin": 0.1}))
     recipe = RECIPE.model_copy(update={"hypotheses": two})
     tables = {arm: {f"seed_{n}": table(0.1 * n) for n in (1, 2)} for arm in recipe.arms}
-    _, answers = results_of(recipe, tables, {"one": 4, "two": 4}, 2)
+    _, answers = decide(recipe, samples_of(recipe, tables, {"one": 4, "two": 4}), 2)
     assert answers["confidence"].tolist() == pytest.approx([0.975, 0.975])
 
 
@@ -223,7 +222,7 @@ def test_a_ratio_is_taken_within_a_seed():
     recipe = RECIPE.model_copy(update={"table": (TableRow(**row),), "hypotheses": ()})
     slow = table().assign(value=lambda frame: 3 * frame["value"])
     tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
-    frame, _ = results_of(recipe, tables, {"one": 4, "two": 4}, 2)
+    frame, _ = decide(recipe, samples_of(recipe, tables, {"one": 4, "two": 4}), 2)
     assert frame.set_index("arm")["values"]["two"] == "3"
 
 
