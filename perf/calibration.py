@@ -226,7 +226,7 @@ def tiles(rng: np.random.Generator, simulations: int) -> dict[str, float]:
     tests = (
         measured_changes(MadeTasks(rng), STEPS)["solve_rate"].difference for _ in range(simulations)
     )
-    false = sum(bool(test.sign) for test in tests)
+    false = sum(bool(test.sign()) for test in tests)
     return {"false": false / simulations, "coverage": 1 - false / simulations}
 
 

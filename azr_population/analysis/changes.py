@@ -124,7 +124,7 @@ def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
     first, last = (format_number(value, metric.percent) for value in (change.first, change.last))
     test = change.difference
     words = interval_text(test, metric.percent, signed=True).replace("-", "\u2212")
-    if test.sign is None:
+    if test.sign() is None:
         words += ", interval unknown"
     low, high = points.min(), points.max()
     middle, half = (low + high) / 2, max(high - low, 0.1 if metric.percent else 1e-9) / 2
@@ -135,8 +135,8 @@ def _tile(metric: Metric, role: str, points: pd.Series, change: Change) -> Tile:
         "role": role,
         "colour": "student" if role == "mean" else role,
         "value": last,
-        "before": f"{first} → " if test.sign else "",
-        "words": f"within noise: {words}" if test.sign == 0 else words,
+        "before": f"{first} → " if test.sign() else "",
+        "words": f"within noise: {words}" if test.sign() == 0 else words,
         "path": " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, heights, strict=True)),
     }
     if metric == _COVERAGE:  # it can only grow, so its last value says all

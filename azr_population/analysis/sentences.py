@@ -81,31 +81,36 @@ def excluded(test: Estimate, margin: float) -> str:
     )
 
 
-def levels_sentence(title: str, estimates: Mapping[str, Estimate], percent: bool) -> str:
-    """`Held-out tasks late: 41.0% [38.5, 43.5] with the single agent; ...`."""
-    levels = [f"{interval_text(e, percent)} {_with(name)}" for name, e in estimates.items()]
-    return f"{title}: {'; '.join(levels)}"
+SIGNS = {
+    "change": {0: "no change shown", 1: "up", -1: "down"},
+    "level": {0: "no difference shown", 1: "above", -1: "below"},
+    "ratio": {0: "no difference shown", 1: "more", -1: "less"},
+}
+"""What is said of intervals that have a reference inside, lie above it, and below it."""
 
 
-def changes_sentence(title: str, estimates: Mapping[str, Estimate], percent: bool) -> str:
-    """`AST nodes: down 1.5 with the single agent; up 1.3 with 1T+1S`."""
-    moved: list[str] = []
-    others: dict[str, list[str]] = {"no change shown": [], "no interval": []}
-    for name, test in estimates.items():
-        size = abs(test.mean)
-        shown = f"{100 * size:.1f} points" if percent else f"{size:.{2 if size < 10 else 0}f}"
-        if test.sign is None:
-            others["no interval"].append(_with(name))
-        elif test.sign == 0:
-            others["no change shown"].append(_with(name))
-        else:
-            moved.append(f"{'up' if test.mean > 0 else 'down'} {shown} {_with(name)}")
-    for words, names in others.items():
-        *most, last = names or [""]
-        if last:
-            moved.append(f"{words} {', '.join(most)}{' or ' if most else ''}{last}")
-    return f"{title}: {'; '.join(moved)}"
+def sign_word(sign: int | None, kind: str) -> str:
+    """The word for a sign of `Estimate.sign`; `kind` is one of `SIGNS`."""
+    return "no interval" if sign is None else SIGNS[kind][sign]
 
 
-def _with(name: str) -> str:
-    return f"with {'the ' if name.startswith('single') else ''}{name}"
+def grouped_by_sign(signs: Mapping[str, int | None], kind: str) -> str:
+    """`up with the single agent and the pair; no change shown with the frozen teacher`, by name
+    a sign as of `sign_word`."""
+    groups: dict[str, list[str]] = {}
+    for name, sign in signs.items():
+        groups.setdefault(sign_word(sign, kind), []).append(with_article(name))
+    if len(groups) == 1 and len(signs) > 2:
+        return f"{next(iter(groups))} with all"
+    return "; ".join(f"{word} with {joined(names)}" for word, names in groups.items())
+
+
+def with_article(name: str) -> str:
+    """`the single agent`, and `1T+1S`."""
+    return f"the {name}" if name[:1].islower() else name
+
+
+def joined(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

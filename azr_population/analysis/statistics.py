@@ -101,12 +101,12 @@ class Estimate:
     def n(self) -> int:
         return min(self.counts)
 
-    @property
-    def sign(self) -> int | None:
-        """1 or -1 where the interval is above or below 0, 0 where it is not; None without one."""
+    def sign(self, reference: float = 0.0) -> int | None:
+        """1 and -1 where the interval lies above and below the reference, 0 where it has it inside;
+        None without an interval."""
         if math.isnan(self.low):
             return None
-        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+        return int(self.low > reference) - int(self.high < reference)
 
     @property
     def sd(self) -> float:

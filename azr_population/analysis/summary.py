@@ -85,10 +85,10 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
     test = change.difference
     ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
     words = f"{ends}, {interval_text(test, True, True)}"
-    words += "" if test.sign is None else " (95%, over tasks)"
+    words += "" if test.sign() is None else " (95%, over tasks)"
     lead = {1: f"{BETTER} at", -1: "Students got worse at"}
-    start = lead.get(test.sign or 0, "No change of students at")
-    shown = " is shown" * (not test.sign)
+    start = lead.get(test.sign() or 0, "No change of students at")
+    shown = " is shown" * (not test.sign())
     return f"{start} held-out tasks{shown}: {words}.{few}"
 
 
@@ -103,8 +103,8 @@ def _programs(changes: Mapping[str, Change]) -> str:
     if lines is None or solved is None:
         return ""
     test = lines.difference
-    lead = {1: GREW, -1: "Programs shrank"}.get(test.sign or 0, "That programs grew is not shown")
-    few = test.sign is None
+    lead = {1: GREW, -1: "Programs shrank"}.get(test.sign() or 0, "That programs grew is not shown")
+    few = test.sign() is None
     words = "steps too few for an interval" if few else "95%, over steps"
     change = "" if few else f", {interval_text(test, False, True)}"
     return (

@@ -14,7 +14,13 @@ import pandas as pd
 
 from azr_population.analysis import charts
 from azr_population.analysis.children import ALL, LAST, SPAN, YOUNG, recovery
-from azr_population.analysis.metrics import all_metrics, metric_named
+from azr_population.analysis.metrics import MetricSamples, all_metrics, metric_named
+from azr_population.analysis.sentences import (
+    grouped_by_sign,
+    joined,
+    sign_word,
+    with_article,
+)
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -34,12 +40,6 @@ _TITLE, _SMALL = 58, 74
 """Characters of a line above a figure, of the title and below it."""
 _PLOT = 330
 """Pixels of a plot beside which the lines' labels stand."""
-_WORDS = {
-    "change": ("no change shown", "up", "down"),
-    "level": ("no difference shown", "above", "below"),
-    "ratio": ("no difference shown", "more", "less"),
-}
-"""What is said of intervals that have a reference inside, lie above it, and below it."""
 
 
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
@@ -65,12 +65,6 @@ def is_percent(metric: str) -> bool:
     return definition is not None and definition.percent
 
 
-def level_of(metric: str, reduce: str, values: Mapping[str, float]) -> Estimate:
-    """The mean of an arm's seeds; its interval ends where no value of the metric can lie."""
-    definition = metric_named(metric)
-    return interval(values).within(*definition.bounds(reduce)) if definition else interval(values)
-
-
 def draw_figure(
     chart: Chart,
     tables: Tables,
@@ -94,7 +88,8 @@ def draw_figure(
     for arm, of_arm in lines.items():
         values = {seed: REDUCERS[chart.reduce](of, lengths[arm]) for seed, of in of_arm.items()}
         measured = {s: v for s, v in values.items() if not math.isnan(v)}
-        estimates[arm] = level_of(chart.metric, chart.reduce, measured)
+        samples = MetricSamples(metric_named(chart.metric), chart.reduce, {arm: measured})
+        estimates[arm] = samples.value(arm)
     titles = {arm: arms.find(arm).title for arm in lines}
     frame = pd.concat([band(of).assign(series=titles[arm]) for arm, of in lines.items()])
     if percent:  # a bound beyond what is possible says nothing
@@ -113,13 +108,13 @@ def draw_figure(
         shown.reset_index(drop=True), colours, unit=chart.unit, percent=percent, ends=ends
     )
     if changes:
-        against, signs = "", {arm: _sign(test) for arm, test in estimates.items()}
+        against, signs = "", {arm: test.sign() for arm, test in estimates.items()}
     elif chart.mark is not None:
-        against = _the(chart.mark_label)
-        signs = {arm: _sign(test, chart.mark) for arm, test in estimates.items()}
+        against = with_article(chart.mark_label)
+        signs = {arm: test.sign(chart.mark) for arm, test in estimates.items()}
     else:
         first, signs = next(iter(lines)), _signs(chart, results, list(lines))
-        against = _the(titles[first])
+        against = with_article(titles[first])
     claim = _claim(chart, signs, titles, against)
     number = {"change": "change, late less early", "last": "at the end"}.get(chart.reduce, "late")
     note = f"Lines: means over seeds; bands: 95% intervals. Numbers: {number}, with 95% intervals."
@@ -138,14 +133,14 @@ def births_figure(
         return frame, ""
     percent = is_percent(chart.metric)
     everyone = frame[frame["operator"] == ALL].set_index("step")
-    said: dict[str, list[str]] = {}
-    for step, when in ((SPAN, f"in the first {SPAN} steps"), (LAST, f"by step {LAST}")):
+    periods: dict[str, list[str]] = {}
+    for step, period in ((SPAN, f"in the first {SPAN} steps"), (LAST, f"by step {LAST}")):
         for row in everyone[everyone.index == step].itertuples():
-            test = Estimate(row.value, row.low, row.high, (row.seeds,))
-            said.setdefault(_word(_sign(test), "level"), []).append(when)
+            sign = Estimate(row.value, row.low, row.high, (row.seeds,)).sign()
+            periods.setdefault(sign_word(sign, "level"), []).append(period)
     role = chart.role
     claim = f"{chart.title}, children beside other {role}s: "
-    claim += ", ".join(f"{word} {_joined(when)}" for word, when in said.items())
+    claim += ", ".join(f"{word} {joined(names)}" for word, names in periods.items())
     end = everyone.iloc[-1]
     number = Estimate(end.value, end.low, end.high, (end.seeds,))
     operators = frame["operator"].where(frame["operator"] != ALL)
@@ -168,14 +163,6 @@ def births_figure(
     heading = _heading(chart, claim, note, [int(everyone["seeds"].max())])
     to_svg(drawing.properties(width=_PLOT), path, *heading)
     return frame, claim
-
-
-def _sign(test: Estimate, reference: float = 0.0) -> int | None:
-    """1 and -1 where the interval lies above and below the reference, 0 where it has it inside, and
-    None without an interval."""
-    if math.isnan(test.low):
-        return None
-    return int(test.low > reference) - int(test.high < reference)
 
 
 def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[str, int | None]:
@@ -206,30 +193,8 @@ def _claim(
     if not signs:
         return title
     title += f", against {against}" if against else ""
-    groups: dict[str, list[str]] = {}
-    for arm, sign in signs.items():
-        word = _word(sign, "change" if chart.reduce == "change" else "level")
-        groups.setdefault(word, []).append(_the(titles[arm]))
-    return f"{title}: {_grouped(groups)}"
-
-
-def _word(sign: int | None, kind: str) -> str:
-    return "no interval" if sign is None else _WORDS[kind][sign]
-
-
-def _grouped(groups: Mapping[str, list[str]]) -> str:
-    """`up with the single agent and the pair; no change shown with the frozen teacher`."""
-    if len(groups) == 1 and sum(map(len, groups.values())) > 2:
-        return f"{next(iter(groups))} with all"
-    return "; ".join(f"{word} with {_joined(names)}" for word, names in groups.items())
-
-
-def _the(title: str) -> str:
-    return f"the {title}" if title[:1].islower() else title
-
-
-def _joined(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    kind = "change" if chart.reduce == "change" else "level"
+    return f"{title}: {grouped_by_sign({titles[arm]: s for arm, s in signs.items()}, kind)}"
 
 
 def _heading(
@@ -259,7 +224,7 @@ def _ratios(
     if not first:
         return pd.DataFrame(), ""
     rows: list[dict[str, Any]] = []
-    groups: dict[str, list[str]] = {}
+    signs: dict[str, int | None] = {}
     for arm, of_arm in values.items():
         title = arms.find(arm).title
         test = interval({s: v / first[s] for s, v in of_arm.items() if first.get(s)})
@@ -267,11 +232,11 @@ def _ratios(
         text = f"{mean} {chart.unit}"
         if of_arm is not first:
             text += f", {interval_text(test)} times the {base}'s"
-            groups.setdefault(_word(_sign(test, 1.0), "ratio"), []).append(_the(title))
+            signs[title] = test.sign(1.0)
         rows.append(
             {"series": title, "value": test.mean, "low": test.low, "high": test.high, "text": text}
         )
-    claim = f"{chart.title}, against the {base}: {_grouped(groups)}"
+    claim = f"{chart.title}, against the {base}: {grouped_by_sign(signs, 'ratio')}"
     frame = pd.DataFrame(rows)
     note = (
         "Bars: times the first, means over seeds with 95% intervals. Numbers: medians over the "
