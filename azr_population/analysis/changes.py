@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 def measured_changes(run: RunData, last: int) -> dict[str, Change]:
-    """By metric: `solve_rate`, the size, `lines`, `valid_frac`, `eval/greedy`, as far as recorded
+    """Changes of `solve_rate`, the size, `lines`, `valid_frac`, `eval/greedy`, as far as recorded
     up to step `last`; nothing for a run of one step.
 
     The solve rate and the size of valid tasks and the share of valid proposals are means over

@@ -1,4 +1,4 @@
-"""How children fare beside the other members of their role (paper, Fig 6)."""
+"""Children compared with the other members of their role (paper, Fig 6)."""
 
 from __future__ import annotations
 

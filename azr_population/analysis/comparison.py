@@ -28,7 +28,7 @@ class Pair:
     than: str
     metric: Metric | None
     difference: Estimate
-    """Of `arm` minus `than`; without a mean where they cannot be compared."""
+    """The mean of `arm` minus that of `than`; no mean where they cannot be compared."""
     tokens: float | None
     """Tokens that `arm` generated for one that `than` did."""
     sentence: str
@@ -185,7 +185,7 @@ def _pairs(arms: Sequence[ComparedArm], drop_failed: bool) -> list[Pair]:
 
 
 def _left_out(name: str, measured: Measured, dropped: bool) -> str:
-    """What became of runs without a score."""
+    """A note on runs without a score: how they were counted."""
     if not measured.failed:
         return ""
     named = ", ".join(f"{run} ({why})" for run, why in measured.failed.items())

@@ -52,7 +52,7 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
 
 
 def print_plan(plan: SeedPlan) -> None:
-    """How much seeds differ, and what so many of them would show."""
+    """Prints how much seeds differ, and which differences so many of them would show."""
     print(
         f"Seeds of one arm differ by {100 * plan.sd:.1f} points (standard deviation; "
         f"{plan.spread_of}). Differences in points that are shown in about 4 of 5 comparisons:\n"
@@ -187,7 +187,7 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
 
 
 def _budget(arms: Sequence[ComparedArm], step: int) -> list[list[str]]:
-    """What the members consumed, a step: means over seeds, and the ratio to the first arm."""
+    """Rows with the members' consumption a step: means over seeds, and ratios to the first arm."""
     columns = []
     for arm in arms:
         parts = []

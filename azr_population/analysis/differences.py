@@ -1,4 +1,4 @@
-"""What differs between arms besides what is compared."""
+"""Settings and versions in which arms differ, besides what is compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUPS = {
     "eval": ("eval.",),
     "task rules": ("task.", "referee."),
 }
-"""What should be the same in a fair comparison, by how settings begin; the rest is the method."""
+"""Settings that a fair comparison has equal, by their beginnings; others are the method."""
 _PLURAL = {"base": "bases", "budget": "budgets", "eval": "evals"}
 _OF_ONE_RUN = ("seed", "population.seed", "trainer.experiment_name")
 """Settings that differ between the seeds of an arm by design."""
@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference], list[str]]:
-    """What differs in settings and versions, and warnings to bear in mind; `step` is the last that
+    """Differing settings and versions, and warnings to bear in mind; `step` is the last that
     all runs have."""
     warnings = []
     for arm in arms:
@@ -65,7 +65,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
 
 
 def _gone_wrong(arm: ComparedArm) -> list[str]:
-    """What the records of an arm's runs warn of: of each kind in how many, and the first."""
+    """Warnings from the records of an arm's runs: the first of each kind, and in how many runs."""
     runs = [run for run in arm.runs if not run.is_log]
     warnings = [{warning.kind: warning for warning in reversed(warnings_of(run))} for run in runs]
     return [

@@ -222,7 +222,7 @@ def _height(people: int) -> int:
 
 
 def _kin(people: Sequence[Individual]) -> dict[int, str]:
-    """By id: the ids of it, its ancestors and its descendants, between commas."""
+    """The ids of each individual, its ancestors and descendants, between commas, by its id."""
     kin = {person.id: {person.id} for person in people}
     for person in people:  # parents are older: they come first
         for parent in person.parents:
@@ -241,7 +241,7 @@ def _fate(person: Individual, last: int) -> str:
 
 
 def _label_rows(lines: pd.DataFrame) -> pd.Series:
-    """Where the names of the living stand, in rows: below each other without overlap."""
+    """The rows at which the names of the living stand: below each other without overlap."""
     gap = 12 * len(lines) / _height(len(lines))
     places = lines["row"].astype(float)
     living = places[lines["alive"]].sort_values().index

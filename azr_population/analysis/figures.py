@@ -29,7 +29,7 @@ Lines = tuple[str, str, str, pd.DataFrame, dict[str, Any]]
 def run_figures(
     table: pd.DataFrame, metrics: Sequence[Metric], events: Sequence[int], steps: int
 ) -> tuple[dict[str, list[Markup]], dict[str, list[str]]]:
-    """By section of the page: its charts, and a sentence on each metric that does not change or was
+    """Charts by section of the page, and a sentence on each metric that does not change or was
     measured twice."""
     figures: dict[str, list[Markup]] = {}
     constant: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def _eval_lines(table: pd.DataFrame) -> Lines:
 
 
 def _metric_lines(table: pd.DataFrame, metrics: Sequence[Metric]) -> Iterator[Lines]:
-    """Each metric that has a section: of roles and members, and some by type of task too."""
+    """The lines of metrics that have a section: roles, members, and for some types of task."""
     for metric in metrics:
         if not metric.section or metric.name in _UNDRAWN:
             continue
@@ -144,7 +144,7 @@ def _times(table: pd.DataFrame) -> Lines:
 
 
 def _learning_rates(table: pd.DataFrame) -> list[Markup]:
-    """Where they differ: each member's over time."""
+    """The members' learning rates over time, where they differ."""
     rows = table[(table["metric"] == "lr") & table["member"].notna() & (table["value"] > 0)]
     spread = rows.groupby(["role", "step"])["value"].transform("nunique")
     rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
@@ -196,7 +196,7 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
 
 
 def filled_cells(run: RunData) -> str:
-    """How much of its domain's problem space a run's tasks fill; or why that is unknown."""
+    """The share of its domain's problem space that a run's tasks fill, or why it is unknown."""
     space, tasks = run.domain.space, run.placed_tasks
     if space is None:
         return "This task.domain has no problem space."

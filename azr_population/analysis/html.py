@@ -33,7 +33,7 @@ _PYTHON = PythonLexer(stripnl=False, ensurenl=False)
 _COLOURS = {Keyword: "k", Operator.Word: "k", String: "s", Number: "n", Comment: "c"}
 """Kind of token -> a class of the page's style."""
 MAX_TEXT = 3000
-"""How many characters of a program, an answer or a setting are shown."""
+"""Characters of a program, an answer or a setting that are shown."""
 
 
 def page(template: str, title: str, **context: Any) -> str:
@@ -156,7 +156,7 @@ def format_number(value: float, percent: bool) -> str:
 
 
 def publishable(value: Any) -> str:
-    """As `cut`, and `shareable`: for all but programs and answers, which stay what was judged."""
+    """`value` as text without secrets, `truncated`; programs and answers stay what was judged."""
     return truncated(shareable(str(value)))
 
 

@@ -1,4 +1,4 @@
-"""What `compare` is given: arms, each with one or more runs (seeds)."""
+"""The arguments of `compare`: arms, each with one or more runs (seeds)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ComparedArm:
 
 
 def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
-    """What has to be equal for two values of the metric to be subtracted; None: unknown, and
-    unknown equals nothing."""
+    """Settings that two values of the metric must share to be subtracted. None is unknown,
+    and equals nothing."""
     if metric.name.startswith("benchmark"):
         return {
             key: repr(value) for key, value in run.figures.items() if key not in ("mean", "lines")
@@ -101,7 +101,7 @@ def _refuse_copies(arms: dict[str, list[RunData]]) -> None:
 
 
 def _records(run: RunData) -> dict[int, dict[str, Any]]:
-    """What a step recorded, without its seconds; steps that recorded nothing else are left out."""
+    """The records of each step without seconds; steps that recorded nothing else are left out."""
     lines = {
         line["step"]: {k: v for k, v in line.items() if k != "step" and "time/" not in k}
         for line in run.lines

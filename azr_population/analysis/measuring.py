@@ -27,7 +27,7 @@ from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
 from azr_population.runs.run_data import RunData
 
 PRIMARY_METRICS = ("validation", "benchmark/pass@1", "eval/greedy")
-"""What says which arm is better: the first of these that both arms have and measured alike."""
+"""Metrics by which an arm is better: the first that both arms have and measured alike counts."""
 _REDUCED = {"last_10pct": "last tenth of the steps", "change": "change"}
 
 

@@ -89,7 +89,7 @@ class MetricSamples:
     metric: Metric | None
     """Bounds the intervals of means; None: nothing does."""
     reduce: str
-    """What made one number of each seed's curve."""
+    """The reduction of a seed's curve to one number, a name in `REDUCERS`."""
     by_arm: Mapping[str, Mapping[str, float]]
 
     def value(self, arm: str) -> Estimate:

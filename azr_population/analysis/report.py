@@ -145,7 +145,7 @@ def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _warnings(run: RunData) -> list[str]:
-    """What goes wrong, each kind once: of the first member, and who else."""
+    """The run's warnings, each kind once: that of the first member, and who else has it."""
     by_kind: dict[str, list[RunWarning]] = {}
     for warning in warnings_of(run):
         by_kind.setdefault(warning.kind, []).append(warning)
@@ -158,7 +158,7 @@ def _warnings(run: RunData) -> list[str]:
 
 
 def _facts(run: RunData, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
-    """What was played on what, in a line."""
+    """Base, seed, population and time of the run, by title."""
     where = str(run.value("base", "path") or "").rstrip("/").rpartition("/")[2]
     model = str(run.value("actor_rollout_ref", "model", "path") or "?")
     base = str(run.value("base", "name") or "") or model.rstrip("/").rpartition("/")[2]
@@ -198,7 +198,7 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
 
 
 def run_lines(paths: list[Path]) -> Iterator[str]:
-    """Each run's path, population, seed, steps, and whether its page is there."""
+    """Lines with each run's path, population, seed and steps, and whether its page is there."""
     width = max(len(str(path)) for path in paths)
     for path in paths:
         run = RunData(path)

@@ -1,4 +1,4 @@
-"""How many seeds a comparison needs, from how far seeds lie apart."""
+"""The number of seeds that a comparison needs, from how far seeds lie apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from azr_population.errors import UserError
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """What seeds would show, from how much runs of one arm differ."""
+    """Differences that numbers of seeds would show, from how much runs of one arm differ."""
 
     sd: float
     """The standard deviation of the score over seeds."""
@@ -50,7 +50,7 @@ class SeedPlan:
 
 
 def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
-    """What so many seeds would show, from the spread within the arms that the arguments name;
+    """The plan from the spread within the arms that the arguments name;
     `pairs` are by default one, and as many as these arms have. Raises UserError: no arm has two
     seeds with a score at its end."""
     arms = arms_of(arguments, fewest=1)

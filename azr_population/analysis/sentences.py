@@ -37,7 +37,7 @@ def difference_words(test: Estimate) -> str:
 def comparison_sentence(
     arm: str, than: str, measure: str, test: Estimate, pairs: int, constant: Sequence[str]
 ) -> str:
-    """What a test says of `arm` against `than` on a share of tasks.
+    """A sentence on `arm` against `than`, from the test of a share of tasks.
 
     Args:
         measure: the metric in words.
@@ -72,7 +72,7 @@ def comparison_sentence(
 
 
 def excluded(test: Estimate, margin: float) -> str:
-    """What a test of shares that shows nothing rules out, and what would show `WORTH`."""
+    """Differences that a test without a verdict rules out, and seeds that would show `WORTH`."""
     seeds = seeds_for(test.sd, WORTH, test.level) or "above 200"
     worth = f"{100 * WORTH:.0f} points" + " beyond the margin" * (margin != 0)
     return (
@@ -86,7 +86,7 @@ SIGNS = {
     "level": {0: "no difference shown", 1: "above", -1: "below"},
     "ratio": {0: "no difference shown", 1: "more", -1: "less"},
 }
-"""What is said of intervals that have a reference inside, lie above it, and below it."""
+"""Words for intervals that have a reference inside (0), lie above it (1) and below it (-1)."""
 
 
 def sign_word(sign: int | None, kind: str) -> str:

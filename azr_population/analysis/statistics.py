@@ -114,7 +114,7 @@ class Estimate:
         return self.error / math.sqrt(sum(1 / count for count in self.counts))
 
     def within(self, least: float, most: float) -> Estimate:
-        """With an interval that ends where no value can lie."""
+        """The estimate with an interval that ends where no value can lie."""
         return replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Estimate:
 
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, (0,))
-"""Of no observations."""
+"""The estimate from no observations."""
 
 
 def or_none(value: float) -> float | None:
@@ -260,7 +260,7 @@ def seeds_for(sd: float, difference: float, level: float = LEVEL) -> int | None:
 
 @lru_cache
 def _reach(level: float) -> np.ndarray:
-    """By seeds in each arm: the difference that is shown, for a standard deviation of 1. Hall's
+    """The difference that is shown for a standard deviation of 1, by seeds in each arm. Hall's
     correction costs some of the 90% that Student's test alone would have."""
     from scipy.special import stdtrit
 

@@ -1,4 +1,4 @@
-"""What a run says first: did students get better, which member is best and where it lies, what
+"""The summary of a run: whether students got better, which member is best and where it is, what
 evolution did, and what to do next."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Summary(NamedTuple):
     programs: str
     """Whether they grew, and whether students keep up."""
     held_out: str
-    """Each group of held-out tasks, at the first and at the last eval."""
+    """A sentence on each group of held-out tasks, at the first and at the last eval."""
     best: str
     evolution: str
     next: list[str]
@@ -68,7 +68,7 @@ def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
 
 
 def _students(changes: Mapping[str, Change], last: int) -> str:
-    """By the held-out tasks; the solve rate may rise because tasks get easier."""
+    """Whether students got better at held-out tasks; a solve rate rises when tasks get easier."""
     few = f" {last} steps are few; only other seeds show whether it comes back." * (last <= SHORT)
     if last < 2:
         return "One step is recorded: nothing can have changed yet." if last else ""
@@ -98,7 +98,7 @@ def _ends(last: int) -> str:
 
 
 def _programs(changes: Mapping[str, Change]) -> str:
-    """By their lines, which domains of programs measure."""
+    """Whether programs grew, by their lines, which domains of programs measure."""
     lines, solved = changes.get("lines"), changes.get("solve_rate")
     if lines is None or solved is None:
         return ""
@@ -154,7 +154,7 @@ def _best(run: RunData) -> str:
 
 
 def _evolution(run: RunData) -> str:
-    """How many children there were, and how those of students compare with their first parent at
+    """The number of children, and how those of students compare with their first parent at
     the first eval that both were in."""
     births = run.births
     if not births:

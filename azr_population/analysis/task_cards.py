@@ -1,4 +1,4 @@
-"""What a run's page shows of its tasks and completions: which ones, and each as a card."""
+"""Tasks and completions on a run's page: which ones are shown, and each as a card."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ class Examples(NamedTuple):
     """The tasks that the page shows."""
 
     pairs: list[tuple[Record, Record]]
-    """Of each type an early task that was solved most often and a late one that was solved least
-    often, of median size among those."""
+    """Pairs of tasks of one type: an early one that was solved most often and a late one that was
+    solved least often, of median size among those."""
     solved: list[Record]
     """The hardest solved ones: the lowest solve rate above 0, then the largest program."""
     unsolved: list[Record]
@@ -120,7 +120,7 @@ _STYLE = {"valid": "yes", "solved": "yes"}
 def completions(
     read: Callable[[], Iterable[Record]], marks: Sequence[str]
 ) -> dict[int, list[Markup]]:
-    """By step: some of its completions. Reads the records twice; `marks` are the domain's."""
+    """Some completions of each step. Reads the records twice; `marks` are the domain's."""
     steps = sorted({row["step"] for row in read()})
     places = np.linspace(0, len(steps) - 1, min(STEPS, len(steps)))
     chosen: dict[int, dict[tuple[str, str], list[Record]]] = {steps[int(p)]: {} for p in places}

@@ -339,7 +339,7 @@ def open_members(
 def plan_of(
     members: Sequence[StoredMember], overrides: Sequence[str] = (), prompt_format: str | None = None
 ) -> RunPlan:
-    """How these members are asked and judged; see `open_members`."""
+    """The plan by which these members are asked and judged; see `open_members`."""
     first, *others = {id(member.run): member for member in reversed(members)}.values()
     config, named = _config(first, overrides)
     for other in others:

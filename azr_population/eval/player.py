@@ -50,7 +50,7 @@ class Player:
 
     @property
     def format(self) -> Format:
-        """Of the prompts."""
+        """The format of the prompts."""
         return self.context.format
 
     def ask(self, prompt: str) -> list[Record]:

@@ -66,7 +66,7 @@ def evaluate_stored(
 
 
 def _row(stored: StoredMember | None, scores: Scores, base: Scores | None) -> dict[str, Any]:
-    """What a member scored: the share of tasks that it solved, with Wilson's 95% interval, its mean
+    """A member's row: the share of tasks that it solved, with Wilson's 95% interval, its mean
     gain over the base at the same tasks, with Student's or Hall's; every greedy score (0 or 1) and
     every one at temperature 1."""
     solved = _judged(scores)
@@ -111,7 +111,7 @@ def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
 
 
 def print_table(content: Mapping[str, Any]) -> None:
-    """What the command prints, scores in percent."""
+    """Prints the table of the command, scores in percent."""
     from rich.table import Table
 
     def text(row: Mapping[str, Any], keys: Sequence[str], signed: bool) -> str:

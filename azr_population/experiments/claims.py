@@ -126,7 +126,7 @@ def draw_figure(
 def births_figure(
     chart: Chart, runs: Mapping[str, Mapping[str, RunData]], path: Path
 ) -> tuple[pd.DataFrame, str]:
-    """As `figure`, of the children of all arms: a line for each operator."""
+    """Draws the children of all arms, a line for each operator; returns as `draw_figure` does."""
     of_arms = [run for of_arm in runs.values() for run in of_arm.values()]
     frame = recovery(of_arms, chart.metric, chart.role)
     if not len(frame):
@@ -166,7 +166,7 @@ def births_figure(
 
 
 def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[str, int | None]:
-    """How the arms differ from the first, by the recipe's table; empty where it does not say."""
+    """The signs of the arms' differences to the first in the recipe's table; empty without them."""
     first, *others = arms
     table = pd.DataFrame(columns=["metric"]) if results is None else results
     table = table[table["metric"] == chart.metric]

@@ -54,7 +54,7 @@ class PlannedRun:
     steps: int
     path: Path
     overrides: tuple[str, ...]
-    """Of the arm; not `seed`, `run.dir` and `run.steps`."""
+    """The arm's; `seed`, `run.dir` and `run.steps` are not among them."""
     seconds: float = 0.0
     """A step on one core, estimated."""
 
@@ -124,12 +124,12 @@ class RecipePlan:
 
     @property
     def seconds_left(self) -> float:
-        """Of one core, for what is missing."""
+        """The seconds of one core that the missing steps take, estimated."""
         return sum(run.seconds_left for run in self.runs)
 
     @property
     def lengths(self) -> dict[str, int]:
-        """By arm: the step up to which it is drawn."""
+        """The step up to which each arm is drawn."""
         return {run.arm_name: run.steps for run in self.runs}
 
     @property
@@ -141,7 +141,7 @@ class RecipePlan:
 
     @property
     def committed(self) -> Path:
-        """Where the committed runs of the recipe's protocol are."""
+        """The folder of the committed runs of the recipe's protocol."""
         return recipes_folder() / "runs" / self.recipe.protocol
 
     def _run(self, name: str, seed: int) -> PlannedRun:
@@ -193,7 +193,7 @@ def check_saving(plan: RecipePlan) -> None:
 
 
 def other_values(run: PlannedRun) -> str:
-    """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
+    """The settings in which the run differs from its arm and seed; empty without any. A key
     that an older run lacks is passed over."""
     stored, wanted = flat(run.directory.config()), flat(run.config.model_dump())
     for settings in (stored, wanted):

@@ -44,9 +44,9 @@ class Protocol(_Strict):
 
     steps: int
     arm_steps: dict[Annotated[str, BeforeValidator(str)], int] = {}
-    """Of the arms that are played for another number of steps."""
+    """Steps of the arms that are played for another number."""
     seeds: int | str
-    """How many, from 1; or which, as 11-22. Hypotheses are decided when all of them are there."""
+    """A number of seeds from 1, or which (11-22). Hypotheses are decided when all are there."""
     common: tuple[str, ...] = ()
 
 

@@ -326,7 +326,7 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
 
 
 def _budget(runs: Runs) -> pd.DataFrame:
-    """What a member of each arm had per step: whether the comparison is fair."""
+    """The budget of a member of each arm per step, which says whether the comparison is fair."""
     lines = []
     for arm, by_seed in runs.items():
         played = list(by_seed.values())
@@ -361,7 +361,7 @@ def _markdown(table: pd.DataFrame) -> str:
 
 
 def _scope(plan: RecipePlan) -> str:
-    """What the results rest on, and what is missing."""
+    """A paragraph on the runs behind the results, and on those that are missing."""
     finished = [run for run in plan.runs if run.finished]
     lines = [
         f"{len(finished)} of {len(plan.runs)} runs, seeds {plan.seeds[0]} to {plan.seeds[-1]}, "
@@ -384,7 +384,7 @@ def _scope(plan: RecipePlan) -> str:
 
 
 def _versions(plan: RecipePlan) -> dict[str, Any]:
-    """What made the results: command, versions, bases, and the overrides of every arm."""
+    """The origin of the results: command, versions, bases, and the overrides of every arm."""
     here, arms = environment(), {run.arm_name: plan.arms.find(run.arm_name) for run in plan.runs}
     bases = {
         Path(run.config.base.path or "").name: run.directory.environment().get("base")
@@ -404,7 +404,7 @@ def _versions(plan: RecipePlan) -> dict[str, Any]:
 
 
 def _commits(runs: Iterable[PlannedRun]) -> Counter[str]:
-    """How many of the runs each commit played, by its first seven digits."""
+    """The number of runs that each commit played, by its first seven digits."""
     commits = (run.directory.environment().get("commit") for run in runs if run.started)
     return Counter(str(commit)[:7] for commit in commits if commit)
 

@@ -149,12 +149,12 @@ def role_of(group: str) -> str:
 
 
 def metrics_of_roles(line: Record) -> dict[str, dict[str, Any]]:
-    """Each role's metrics in a flat line."""
+    """The metrics of each role in a flat line."""
     return {name: metrics for name, metrics in grouped(line).items() if name in ROLES}
 
 
 def metrics_of_members(line: Record) -> dict[str, dict[str, Any]]:
-    """Each member's metrics in a flat line."""
+    """The metrics of each member in a flat line."""
     return {
         name: metrics
         for name, metrics in grouped(line).items()

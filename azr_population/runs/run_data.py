@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # pandas takes half a second
     import pandas as pd
 
 FIGURES = "evaluation/figures.json"
-"""Where `azr-population benchmark` leaves a run's figures."""
+"""The file in which `azr-population benchmark` leaves a run's figures."""
 WEIGHTS = "base.weights"
 """The setting that holds the fingerprint of the base's weights; logs lack it."""
 
@@ -106,8 +106,8 @@ class RunData:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """By dotted key; of a log what it prints. `base` is its path, as in a log, or the name of
-        one that ships."""
+        """Settings by dotted key; of a log what it prints. `base` is its path, as in a log, or
+        the name of one that ships."""
         if self.is_log:
             return dict(self._printed)
         settings = flat(dict(self.config))
@@ -166,7 +166,7 @@ class RunData:
 
     @property
     def members(self) -> int:
-        """How many; a log has one."""
+        """The number of members; a log has one."""
         counts = (self.value("population", role) for role in ("teachers", "students"))
         return sum(int(finite_or_none(count) or 0) for count in counts) or 1
 

@@ -38,9 +38,9 @@ TEXT = '''def merge(left, right):
 print(merge([1, 4, 9], [2, 3, 10]), "done".upper()[::-1], {7: "x"})
 '''
 _TOKENS, _CONTINUED = 192, 32
-"""Of the text (more than a block of a server's prefix cache), and of its continuation."""
+"""Tokens of the text (more than a block of a server's prefix cache) and of its continuation."""
 _AS_IDS = {"return_tokens_as_token_ids": True, "return_token_ids": True}
-"""How vLLM and SGLang (the second alone) are asked for the ids of what they write."""
+"""Options by which vLLM and SGLang (the second alone) give the ids of what they write."""
 _SECONDS = 120.0
 
 SERVED, SOMETHING_ELSE, MISSING = "served", "something else", "not reachable"
@@ -55,7 +55,7 @@ def text_ids(tokenizer: Any) -> list[int]:
 
 @dataclass(frozen=True)
 class ServedVerdict:
-    """What a server answers with under a name."""
+    """A verdict on what a server answers with under a name."""
 
     name: str
     verdict: str
@@ -164,7 +164,7 @@ class _Judge:
             return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
 
         def distance(adapter: Adapter | None) -> Tensor:
-            """How far this adapter's scores are from the server's [tokens], in nats."""
+            """The distance of this adapter's scores from the server's [tokens], in nats."""
             return (self._loaded.token_scores(adapter, ids) - log_probs).abs()
 
         off_folder, off_base = distance(adapters[name]), distance(None)
@@ -190,7 +190,7 @@ class _Judge:
 
 
 def _variants(adapter: Adapter) -> Iterator[tuple[str, str, Adapter]]:
-    """What a server makes of an adapter by mistake: another scale, or only some of its layers."""
+    """Mistakes that servers make with an adapter: another scale, or only some of its layers."""
     root = adapter.spec.rank**0.5
     wrong = {1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0, 16.0, 32.0, root, 1 / root}
     names = list(adapter.factors)

@@ -154,8 +154,8 @@ FORMATS: dict[str, Callable[[RunData, list[Row], Path, str], str]] = {
     "jsonl": _jsonl,
     "verifiers": _verifiers,
 }
-"""Each writes a run's tasks into an empty folder, which will have this name, and says what it
-wrote."""
+"""Functions that write a run's tasks into an empty folder, which will have this name, and say what
+they wrote."""
 
 
 def _write_lines(file: Path, rows: list[Row]) -> None:

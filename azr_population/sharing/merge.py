@@ -57,7 +57,7 @@ def merge(address: str, out: Path, base: Path | None = None, check: bool = False
 
 
 def _compared(merged: Path, member: StoredMember, dtype: str) -> str:
-    """How far the merged folder is from base and adapter, both in float32, on a fixed text. Raises
+    """The distance of the merged folder from base and adapter in float32, on a fixed text. Raises
     UserError: further than rounding to `dtype` explains, or the bare base is nearer."""
     loaded = LoadedMembers([member], EngineSettings("", (), NO_MEMBERS))
     ids = text_ids(loaded.tokenizer)

@@ -125,7 +125,7 @@ def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
 
 
 def _facts(run: RunData, name: str) -> dict[str, object]:
-    """What the records say of a member, for its card: one line each, fit to be published."""
+    """Facts about a member from the records, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
     for step in run.lines:
         figures = metrics_of_members(step).get(name, {})
@@ -154,7 +154,7 @@ def _base(path: str, name: str | None) -> str | None:
 
 
 def _set_header(file: Path, base: str | None, license: str | None) -> None:
-    """What the Hub reads at the top of a card; nothing else of the card changes."""
+    """Writes the top of a card, which the Hub reads; nothing else of the card changes."""
     from huggingface_hub import ModelCard, ModelCardData
 
     card = ModelCard.load(file)

@@ -41,7 +41,7 @@ class Benchmark:
     prompt: str
     """Name of the prompt, as published figures call it."""
     source: str
-    """Where to get the file."""
+    """The address of the file."""
     digest: str = ""
     """SHA-256 (evalplus: MD5) of the known release."""
     release: str = "AZR a82124e"
@@ -229,4 +229,4 @@ _ALL = (
     ),
 )  # fmt: skip
 BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
-"""By name. The first ten are the paper's Table 1."""
+"""The benchmarks by name. The first ten are the paper's Table 1."""

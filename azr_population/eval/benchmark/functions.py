@@ -46,16 +46,16 @@ class FunctionProblem(Problem):
 
     id: str
     docstring: str
-    """With the signature, or with examples."""
+    """The signature with a docstring, or a text with examples."""
     entry_point: str
     canonical: str
     """A right program, complete."""
     base_inputs: list[Any] = field(default_factory=list)
     """Argument lists of the original benchmark."""
     plus_inputs: list[Any] = field(default_factory=list)
-    """Those that the + set adds."""
+    """The inputs that the + set adds."""
     atol: float = 0.0
-    """How far floats may be off."""
+    """The absolute tolerance of floats."""
     dataset: str = ""
     """evalplus's name of the benchmark, by which its special rules go: `humaneval`, `mbpp`."""
     expected: list[list[tuple[SolutionOutput, float]]] = field(init=False, default_factory=list)

@@ -174,7 +174,7 @@ def _processes() -> Any:
 
 
 def _limit() -> None:
-    """In a new process: a memory limit, and Ctrl-C is for the parent to handle."""
+    """Limits the memory of a new process, and leaves Ctrl-C to the parent."""
     _, highest = resource.getrlimit(resource.RLIMIT_AS)  # -1: no limit
     most = _MEMORY_BYTES if highest == resource.RLIM_INFINITY else min(_MEMORY_BYTES, highest)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -132,15 +132,15 @@ class PopulationAPI(ModelAPI):
         self.shared.targets.add(self.target)
 
     def max_connections(self) -> int:
-        """As many as a batch holds: the rollout is one queue."""
+        """Connections, as many as a batch holds: the rollout is one queue."""
         return 1024
 
     def connection_key(self) -> str:
-        """Each model has its own limit, so that all of a base come into one batch."""
+        """The model's name: each has its own limit, so that all of a base come into one batch."""
         return self.model_name
 
     def max_tokens(self) -> int:
-        """See `MAX_TOKENS`."""
+        """The default length of a completion."""
         return MAX_TOKENS
 
     async def generate(

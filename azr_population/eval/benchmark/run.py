@@ -112,7 +112,7 @@ def run_benchmarks(
 
 
 def _place(path: Path) -> tuple[str, Path]:
-    """What a target is called in the table, and the folder of its figures and logs."""
+    """The target's name in the table, and the folder of its figures and logs."""
     parts = path.resolve().parts
     label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
     is_run = RunDirectory(path).exists
@@ -186,7 +186,7 @@ def _ask(
 def _write_figures(
     path: Path, figures: pd.DataFrame, benchmarks: Sequence[str], settings: BenchmarkSettings
 ) -> None:
-    """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
+    """Writes what `compare` and `push` read; summaries first: `compare` takes the members' mean."""
     ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
     lines = []
     for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):

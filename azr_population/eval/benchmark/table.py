@@ -55,7 +55,7 @@ def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFr
 
 
 def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Each column of the table: its benchmarks, with weights that sum to 1."""
+    """The columns of the table: their benchmarks, with weights that sum to 1."""
     shares = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
     areas = {
         title: [name for name in benchmarks if BENCHMARKS[name].area == area]
@@ -133,7 +133,7 @@ def _lines(
 
 
 def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str, np.ndarray]:
-    """Of each model [1 + draws]: the column's figure, then those of bootstrap samples of the
+    """The column's figure of each model, then those of bootstrap samples [1 + draws] of the
     problems. All models have the same samples, so that differences are paired."""
     random = np.random.default_rng(_SEED)
     total: Any = 0.0

@@ -32,7 +32,7 @@ _STOPS = 4
 
 @lru_cache(maxsize=16)
 def read_problems(name: str, data: str = "") -> dict[str, Problem]:
-    """By id: the problems of a benchmark in the folder `data`. Raises UserError: the data are
+    """The problems of a benchmark in the folder `data`, by id. Raises UserError: the data are
     missing or damaged."""
     return {problem.id: problem for problem in read_benchmark(name, data).problems}
 
