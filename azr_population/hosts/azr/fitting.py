@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from azr_population.config.inside_azr import PopulationSettings
@@ -71,37 +71,31 @@ def machine_of(config: Any, settings: PopulationSettings) -> Machine:
     return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
 
 
-def vary(layout: GpuLayout, fields: Sequence[str]) -> Iterator[GpuLayout]:
-    """The layout with every combination of values that these fields could have."""
-    heads = layout.architecture.heads
-    others: dict[str, list[Any]] = {
+def find_fit(layout: GpuLayout, total: float, fields: Sequence[str]) -> GpuLayout | None:
+    """The layout that fits with the fewest of these fields changed, by preference the first."""
+    fractions = range(5 * math.ceil(20 * layout.vllm_fraction + 1e-6), 95, 5)
+    ways = [n for n in (1, 2, 4, 8) if not (layout.ranks % n or layout.architecture.heads % n)]
+    values: dict[str, list[Any]] = {
         "checkpointing": [True],
         "offload": [True],
-        "vllm_fraction": [
-            x / 100 for x in range(5 * math.ceil(20 * layout.vllm_fraction + 1e-6), 95, 5)
-        ],
-        "parallel": [n for n in (1, 2, 4, 8) if layout.ranks % n == 0 and heads % n == 0],
+        "vllm_fraction": [percent / 100 for percent in fractions],
+        "parallel": ways,
         "sequences": [SEQUENCES],
         "response": [layout.response // 2],
         "rank": [layout.rank // 2],
         "nf4": [True],
     }
-    choices = [sorted({getattr(layout, name), *filter(None, others[name])}) for name in fields]
-    for values in product(*choices):
-        changed = replace(layout, **dict(zip(fields, values, strict=True)))
-        if not (changed.nf4 and changed.parallel > 1):
-            yield changed
-
-
-def find_fit(layout: GpuLayout, total: float, fields: Sequence[str]) -> GpuLayout | None:
-    """The layout that fits with the fewest of these fields changed, by preference the first."""
-
-    def cost(changed: GpuLayout) -> tuple[int, list[bool]]:
-        same = [getattr(changed, name) == getattr(layout, name) for name in fields]
-        return -sum(same), same
-
-    layouts = sorted(vary(layout, fields), key=cost)
-    return next((changed for changed in layouts if check_memory(changed, total) is None), None)
+    others = {
+        name: [v for v in values[name] if v and v != getattr(layout, name)] for name in fields
+    }
+    for count in range(len(fields) + 1):
+        for names in combinations(fields, count):
+            for chosen in product(*(others[name] for name in names)):
+                changed = replace(layout, **dict(zip(names, chosen, strict=True)))
+                impossible = changed.nf4 and changed.parallel > 1
+                if not impossible and check_memory(changed, total) is None:
+                    return changed
+    return None
 
 
 def settings_of(changed: GpuLayout, layout: GpuLayout) -> str:
