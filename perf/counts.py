@@ -5,7 +5,8 @@
 Tensors have shapes and no contents (`counted.py`), so bases of 7B take seconds. A decoding step is
 counted for prompts of one length and of several: operators that launch a kernel, waits for the
 device, gigabytes read and written. The floor is what cannot be left out: weights, cache and
-members' factors read once. An update is one row's, of `--prompt` and 512 more tokens.
+members' factors read once. An update is one member's by a micro-batch of 8,160 tokens; where
+Liger is installed (and Triton), it is counted with its kernels too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -24,12 +27,16 @@ from torch.utils._pytree import tree_leaves
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import decoding
 from azr_population.engines.architecture import Architecture
+from azr_population.engines.base_model import use_fused_kernels
 from azr_population.engines.engine import Hyperparameters, Sampling
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
+from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 
 SLOTS = 8
+PRODUCTS = ("mm", "addmm", "bmm", "_scaled_dot_product")
+IN_PLACE = "_swiglu_backward_kernel"
 
 
 class Launches(Counted):
@@ -107,29 +114,54 @@ def floor(config: Any, members: int, rows: int, prompt: int, rank: int) -> float
     return 2.0 * (weights + rows * prompt * a.cache + members * a.adapter(rank))
 
 
-def update(config: Any, prompt: int, rank: int, padded: bool) -> dict[str, Any]:
-    """Of an update of one member by two rows, alike or one of half the tokens."""
-    with Launches() as counted:
+def update(config: Any, rank: int, kept: str, fused: bool) -> dict[str, Any]:
+    """Of an update of one member by one micro-batch of 16 rows of 510 tokens. `kept` are layers'
+    "inputs", or also their "products"; `fused`: norms and gating are Liger's kernels."""
+    with Launches() as counted, kernels_counted(counted) if fused else nullcontext():
         model = drawn(config, torch.bfloat16, "cpu")
+        if fused:
+            use_fused_kernels(model)
         bank = make_bank(model, LoraSpec(rank, 2.0 * rank), seeds(SLOTS))
         settings = LearnerConfig(
             gradient_checkpointing=True,
+            recompute_above_tokens=8192 if kept == "products" else 0,
             lora_dtype="bfloat16",
-            micro_batch_tokens=1 << 20,
+            micro_batch_tokens=8192,
             share_prefix=False,
         )
-        learner = TorchLearner(model, bank, settings, parallel=True)
-        widths = (prompt + 512, (prompt + 512) // (2 if padded else 1))
-        rows = [sample(0, [1] * width, width - 256, 1.0) for width in widths]
+        learner = TorchLearner(model, bank, settings)
+        rows = [sample(0, [1] * 510, 446, 1.0)] * 16
         counted.launches.clear(), counted.bytes.clear()
         sums = counted.of(lambda: learner.update({0: rows}, {0: Hyperparameters(1e-5)}))
+    beside = sum(size for name, size in counted.bytes.items() if not name.startswith(PRODUCTS))
     return {
-        "update of rows": "of two lengths" if padded else "of one length",
+        "update, kept": kept,
+        "fused": fused,
         "launches": counted.launches.total(),
-        "GB": round(counted.bytes.total() / 1e9, 1),
+        "GB beside products": round(beside / 1e9, 1),
         "TFLOP": round(sums["flops"] / 1e12, 1),
         "peak GB": round(sums["peak"] / 1e9, 1),
     }
+
+
+@contextmanager
+def kernels_counted(counted: Launches) -> Iterator[None]:
+    """Inside, Triton's kernels compute nothing: their tensors count as read or written once, those
+    of the kernel that works in place twice."""
+    from triton.runtime.jit import KernelInterface
+
+    def launcher(kernel: Any, grid: Any) -> Any:
+        def launch(*arguments: Any, **options: Any) -> None:
+            name = kernel.fn.__name__
+            tensors = [each for each in (*arguments, *options.values()) if torch.is_tensor(each)]
+            size = sum(each.numel() * each.itemsize for each in tensors)
+            counted.launches[name] += 1
+            counted.bytes[name] += size * (2 if name == IN_PLACE else 1)
+
+        return launch
+
+    with patch.object(KernelInterface, "__getitem__", launcher):
+        yield
 
 
 def main() -> None:
@@ -146,8 +178,9 @@ def main() -> None:
         for members in asked.members:
             figures = step(config, members, asked.rows, asked.prompt, several, asked.rank)
             print(json.dumps(figures), flush=True)
-    for padded in (False, True):
-        print(json.dumps(update(config, asked.prompt, asked.rank, padded)), flush=True)
+    for kept, fused in (("inputs", False), ("products", False), ("products", True)):
+        if not fused or installed("liger-kernel"):
+            print(json.dumps(update(config, asked.rank, kept, fused)), flush=True)
 
 
 if __name__ == "__main__":

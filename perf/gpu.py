@@ -2,7 +2,7 @@
 
     python perf/gpu.py --out DIR [--seconds 800] [--groups run,seven] [--device cpu --shape small]
 
-Needs torch, transformers and this package (without a network: the wheels of scripts/gpu_wheels.sh);
+Needs torch, transformers and this package (without a network: parts of perf/azr_on_gpu/stage.sh);
 no vLLM. Weights are drawn on the spot. Groups come in order of worth; each has a process and a time
 limit, so that one that fails or hangs costs itself only. A figure is a line of DIR/figures.jsonl as
 soon as it is there; what a group prints is in DIR/GROUP.log. `--shape small --device cpu` plays all

@@ -298,13 +298,17 @@ class UpdateConfig(Section):
     if vLLM samples or the base is not float32, otherwise 0."""
     micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
+    fused_kernels: bool = Field(default=False, json_schema_extra=PERFORMANCE)
+    """Whether norms and gating of the base are Liger's fused kernels, on GPUs; the extra `gpu`
+    installs them. Tested in Triton's interpreter, not on a GPU."""
 
 
 class TorchConfig(UpdateConfig):
     """Options of a local run for what torch computes."""
 
-    gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
-    """Whether an update recomputes activations in its backward pass instead of keeping them."""
+    gradient_checkpointing: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
+    """Whether an update recomputes activations in its backward pass instead of keeping them. Empty:
+    on GPUs, for bases of 100 million weights or more."""
     step_graphs: bool = Field(default=False, json_schema_extra=PERFORMANCE)
     """Whether the torch sampler records a decoding step as a CUDA graph and replays it, with
     the same tokens: half the time at 7B's shapes. Off: no long run has used it."""
@@ -317,8 +321,9 @@ class ComputeConfig(UpdateConfig):
     """The dtype in which adapters are multiplied in updates and scoring; their weights and the
     optimizer stay float32. Empty: the base's on GPUs, float32 on CPUs."""
     recompute_above_tokens: int | None = Field(default=None, ge=0, json_schema_extra=PERFORMANCE)
-    """With gradient checkpointing: micro-batches of at most this many tokens keep their
-    activations, so that no layer runs twice. 0: all recompute. Empty: what fits on each GPU."""
+    """With gradient checkpointing: micro-batches of at most this many tokens keep the results of
+    their matrix products and recompute the rest, half of what all activations take. 0: all
+    recompute. Empty: what fits on each GPU."""
     offload: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
     """Whether the learner's base, members and optimizer states are in the host's memory while vLLM
     is awake, and vLLM's while it sleeps. Empty: if they do not fit otherwise, or if param_offload
@@ -360,8 +365,8 @@ class EngineConfig(TorchConfig):
     max_proposal_tokens: int = Field(default=0, ge=0)
     """Longest proposal in tokens; 0: the prompt format's limit."""
     max_answer_tokens: int = Field(default=0, ge=0)
-    generate_batch_size: int = Field(default=512, ge=1, json_schema_extra=PERFORMANCE)
-    """Rows decoded in one batch."""
+    generate_batch_size: int | None = Field(default=None, ge=1, json_schema_extra=PERFORMANCE)
+    """Rows decoded in one batch. Empty: 512; on GPUs 4096 for bases below 100 million weights."""
 
 
 class EvalConfig(Section):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from azr_population.config.schema import LoraConfig
 from azr_population.engines.base_folder import base_folder
-from azr_population.engines.base_model import load_base, stop_ids
+from azr_population.engines.base_model import load_base, stop_ids, use_fused_kernels
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     ROLLOUTS,
@@ -55,7 +55,8 @@ class LocalEngine(Engine):
 
     If the two have separate weights, the order of a step is: the rollout sleeps, the learner scores
     and updates, the rollout wakes, changed members are pushed, the canary checks them, and only
-    then is the next token sampled. The learner never computes while the rollout is awake.
+    then is the next token sampled. A rollout that has room beside the learner stays awake, and has
+    nothing to do meanwhile.
     """
 
     def __init__(
@@ -148,6 +149,8 @@ def make_engine(
         settings.quantization,
         settings.prompt_date,
     )
+    if settings.learner.fused_kernels and settings.device.startswith("cuda"):
+        use_fused_kernels(model)
     return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 
 
@@ -168,6 +171,7 @@ def assemble(
 ) -> LocalEngine:
     """An engine on a loaded base, which is frozen and gets the members' adapters. Without `canary`
     a sampler with weights of its own is not checked."""
+    settings = settings.for_base(sum(weight.numel() for weight in model.parameters()))
     bank = make_bank(model, settings.lora, generators)
     cap = {"importance_sampling_cap": settings.importance_sampling_cap}
     learner = TorchLearner(model, bank, settings.learner.model_copy(update=cap), parallel)

@@ -17,8 +17,9 @@ from typing_extensions import Self
 
 from azr_population.config.schema import PROMPT_DATE
 from azr_population.engines.base_folder import base_folder, loading, read_config
-from azr_population.errors import UserError, first_problem
+from azr_population.errors import NotInstalled, UserError, first_problem
 from azr_population.files import read_json
+from azr_population.versions import installed
 
 _TODAY = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
 """How a chat template asks for today's date."""
@@ -127,6 +128,24 @@ def load_base(
         align(model)
     check_sample(folder, model, tokenizer, NF4_TOLERANCE if quantization else TOLERANCE)
     return model, tokenizer
+
+
+def use_fused_kernels(model: Any) -> None:
+    """Replaces norms and gating of a loaded base by Liger's Triton kernels
+    (github.com/linkedin/Liger-Kernel), in the model and in its module of transformers. Raises
+    UserError: Liger is not installed, or has none for such a base."""
+    key = "fused_kernels"
+    if not installed("liger-kernel"):
+        raise NotInstalled(f"{key}=true needs Liger; install azr_population[gpu]", key=key)
+    from liger_kernel.transformers import monkey_patch as liger
+
+    kind = model.config.model_type
+    if kind not in liger.MODEL_TYPE_TO_APPLY_LIGER_FN:
+        raise UserError(f"{key}=true: Liger has no kernels for {kind}; leave it out", key=key)
+    # Its rotary embedding works in place, on products that a learner may keep.
+    liger._apply_liger_kernel_to_instance(
+        model, rope=False, cross_entropy=False, fused_linear_cross_entropy=False
+    )
 
 
 def fast_cpu_dtype() -> torch.dtype:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from azr_population.engines.engine import Completion, Ids, Sampling
+from azr_population.engines.engine import SMALL_BASE, Completion, Ids, Sampling
 from azr_population.engines.kv_cache import new_cache
 from azr_population.engines.micro_batches import spans
 from azr_population.engines.shared_prefix import SharedPrefix, attends_to_all
@@ -29,10 +29,6 @@ _COMPACT_AT = 0.75
 # Tokens after which it is asked which rows are still being written, on GPUs and on CPUs: a GPU has
 # nothing to do while it is asked.
 _CHECK_EVERY = (8, 1)
-
-# Weights of a base below which rows that have ended stay until a graph is recorded anyway: they
-# cost less than recording it again.
-_SMALL_BASE = 100_000_000
 
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
@@ -98,7 +94,8 @@ def decode(
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), dtype=torch.long, device=device)
     route = bank.route(members, dtype, one_token=True)
-    small = graphs and sum(weight.numel() for weight in model.parameters()) < _SMALL_BASE
+    # Rows that have ended cost less there than recording a graph again.
+    small = graphs and sum(weight.numel() for weight in model.parameters()) < SMALL_BASE
     graph: StepGraph | None = None
     room = width + extra
     for step in range(longest):

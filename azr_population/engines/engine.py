@@ -202,6 +202,9 @@ and TRL's default."""
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens of its KV cache (docs/azr_inside.md, Memory)."""
 
+SMALL_BASE, SMALL_BASE_ROWS = 100_000_000, 4096
+"""Weights below which a base costs a GPU more launches than work, and rows of a batch there."""
+
 
 @dataclass(frozen=True)
 class EngineSettings:
@@ -221,9 +224,10 @@ class EngineSettings:
     """The day for chat templates; see `BaseConfig`."""
     rollout: str = "torch"
     """The sampler, by its name in `ROLLOUTS`."""
-    generate_rows: int = ROWS
+    generate_rows: int | None = None
     generate_tokens: int = TOKENS
-    """Limits of the torch rollout: rows in a batch, tokens in its KV cache."""
+    """Limits of the torch rollout: rows in a batch (None: by the base's size), tokens in its KV
+    cache."""
     vllm: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM` as the user gave them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -233,6 +237,14 @@ class EngineSettings:
     """Seed for initialising members in worker processes; the hosts then load their founders."""
     threads: int = 0
     """Torch threads of a worker; 0: torch's own choice."""
+
+    def for_base(self, weights: int) -> EngineSettings:
+        """The settings for a base of so many weights, with what they leave to its size."""
+        on_gpu, small = self.device.startswith("cuda"), weights < SMALL_BASE
+        learner, rows = self.learner, SMALL_BASE_ROWS if on_gpu and small else ROWS
+        if learner.gradient_checkpointing is None:
+            learner = learner.model_copy(update={"gradient_checkpointing": on_gpu and not small})
+        return replace(self, learner=learner, generate_rows=self.generate_rows or rows)
 
     @property
     def slots(self) -> int:

@@ -29,10 +29,15 @@ NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)  # a weight: 8 bits of scale for 64, 32 bits
 SAMPLER = 25  # for a row and entry of the vocabulary, when vLLM measures its sampler
 # For a token in a block at its peak, by number of the MLP's and of the hidden width, with members
 # multiplied in 2 or 4 bytes: forward, backward, and what is kept for backward without
-# checkpointing. Fitted to what the learner asks for at the shapes of 3B, 7B and 14B in bfloat16.
+# checkpointing, or with it where products are kept. Fitted to what the learner asks for at the
+# shapes of 3B, 7B and 14B in bfloat16.
 FORWARD = {2: (6.0, 8.0), 4: (8.0, 12.0)}
 BACKWARD = {2: (12.0, 19.2), 4: (13.6, 48.0)}
 KEPT = {2: (8.05, 17.5), 4: (12.05, 30.0)}
+PRODUCTS = {2: (4.0, 10.8), 4: (12.0, 24.0)}
+
+SLEEPS = "enable_sleep_mode"
+"""vLLM's option; without it vLLM stays awake while members learn."""
 
 SEQUENCES = 256
 """vLLM's default for max_num_seqs. AZR's 1024 make it reserve room for as many rows of logits."""
@@ -54,7 +59,7 @@ class GpuLayout:
     # Tokens that go through the learner at once; a longer row goes by itself.
     micro_batch_tokens: int = 8192
     checkpointing: bool = True
-    # With checkpointing: pieces of at most this many tokens keep their activations.
+    # With checkpointing: pieces of at most this many tokens keep the results of their products.
     no_recompute_tokens: int = 0
     vllm: bool = True
     # Of the card, for vLLM: its base, its slots, its work and its KV cache.
@@ -83,12 +88,14 @@ class GpuLayout:
     ) -> GpuLayout:
         """That of an engine with these settings. `rows` are generated at once, if they are fewer
         than the settings allow; `more` are fields of a layout."""
+        settings = settings.for_base(architecture.weights)
         learner, options = settings.learner, settings.vllm
         on_gpu = settings.device.startswith("cuda")
         vllm = on_gpu and settings.rollout != "torch"
         products = learner.lora_dtype or (settings.dtype if on_gpu else "float32")
         optimizer, moment_count = moments(learner.optimizer)
-        rows = min(settings.generate_rows, rows or settings.generate_rows)
+        most = settings.generate_rows or 0
+        rows = min(most, rows or most)
         return cls(
             architecture,
             settings.slots,
@@ -99,14 +106,14 @@ class GpuLayout:
             size=getattr(torch, settings.dtype).itemsize,
             lora_bytes=getattr(torch, products).itemsize,
             micro_batch_tokens=learner.micro_batch_tokens,
-            checkpointing=learner.gradient_checkpointing,
+            checkpointing=bool(learner.gradient_checkpointing),
             no_recompute_tokens=learner.recompute_above_tokens or 0,
             vllm=vllm,
             vllm_fraction=float(options.get("gpu_memory_utilization", 0.9)),
             parallel=settings.tensor_parallel_size,
             batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
             sequences=int(options.get("max_num_seqs", SEQUENCES)),
-            sleeps=bool(options.get("enable_sleep_mode", True)),
+            sleeps=bool(options.get(SLEEPS, True)),
             generate_tokens=min(rows * (prompt + response), settings.generate_tokens),
             on_gpu=on_gpu,
             nf4=settings.quantization == "nf4",
@@ -157,11 +164,11 @@ def phases(layout: GpuLayout, total: float) -> dict[str, dict[str, float]]:
         learned = scored | {layout.moments_name: 4.0 * layout.moments * member, "their copies": 0.0}
         resting = dict.fromkeys(held, 0.0) | runtime
     tokens = max(layout.row, layout.micro_batch_tokens)
-    whole = _learning(layout, tokens, layout.checkpointing)
+    whole = _learning(layout, tokens, None if layout.checkpointing else KEPT)
+    kept = _learning(layout, layout.no_recompute_tokens, PRODUCTS)
     computing = {
         "score": scored | {"work": _work(layout, tokens, FORWARD, SCORED_BYTES_PER_LOGIT)},
-        "update": learned
-        | {"work": max(whole, _learning(layout, layout.no_recompute_tokens, False))},
+        "update": learned | {"work": max(whole, kept)},
     }
     if not layout.vllm:
         # A layer's part is there twice while rows are taken out.
@@ -200,12 +207,13 @@ def _work(
     return work + _restored(layout)
 
 
-def _learning(layout: GpuLayout, tokens: int, checkpointing: bool) -> float:
-    """The work of learning from `tokens`: beside it what the blocks keep (with checkpointing their
-    inputs only) and the gradients of one member."""
+def _learning(layout: GpuLayout, tokens: int, kept: dict[int, tuple[float, float]] | None) -> float:
+    """The work of learning from `tokens`: beside it what the blocks keep (`KEPT`, `PRODUCTS`, or
+    their inputs only) and the gradients of one member."""
     a = layout.architecture
-    stored = layout.size * a.hidden if checkpointing else _widths(a, KEPT[layout.lora_bytes])
-    work = _work(layout, tokens, BACKWARD if checkpointing else FORWARD, LEARNED_BYTES_PER_LOGIT)
+    stored = _widths(a, kept[layout.lora_bytes]) if kept else layout.size * a.hidden
+    block = FORWARD if kept is KEPT else BACKWARD
+    work = _work(layout, tokens, block, LEARNED_BYTES_PER_LOGIT)
     return a.layers * stored * tokens + layout.member * GRADIENT_BYTES + work
 
 
@@ -220,7 +228,7 @@ def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:
 
 
 def kept_tokens(layout: GpuLayout, total: float) -> int:
-    """How long a piece may be that keeps its activations, in 0.6 of what the update leaves free of
+    """How long a piece may be that keeps its products, in 0.6 of what the update leaves free of
     `total` (a real allocator loses some). 0 if that is less than half of what goes through at once:
     many small pieces, each of which gathers a shared base, would cost more than is saved."""
     held = sum(value for name, value in phases(layout, total)["update"].items() if name != "work")
@@ -228,7 +236,7 @@ def kept_tokens(layout: GpuLayout, total: float) -> int:
     fitting = (
         n
         for n in range(256, layout.micro_batch_tokens + 1, 256)
-        if _learning(layout, n, False) <= room
+        if _learning(layout, n, PRODUCTS) <= room
     )
     most = max(fitting, default=0) if layout.checkpointing else 0
     return most if 2 * most >= layout.micro_batch_tokens else 0

@@ -19,6 +19,11 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    create_selective_checkpoint_contexts,
+    noop_context_fn,
+)
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import (
@@ -51,6 +56,24 @@ PIECES = 8
 """On several ranks a member's rows are cut into at least this many pieces, for any number of
 ranks."""
 
+_PRODUCTS = {
+    torch.ops.aten.mm,
+    torch.ops.aten.addmm,
+    torch.ops.aten.addmm_,
+    torch.ops.aten._scaled_dot_product_flash_attention,
+    torch.ops.aten._scaled_dot_product_efficient_attention,
+    torch.ops.aten._scaled_dot_product_cudnn_attention,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu,
+}
+
+
+def _keep_products(context: Any, operator: Any, *args: Any, **options: Any) -> CheckpointPolicy:
+    """Keeps what costs products; what is computed number by number takes as much memory, and little
+    time to compute again."""
+    if operator._overloadpacket in _PRODUCTS:
+        return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
 
 class TorchLearner:
     """Trains the members of `bank`, whose adapters are on `model`.
@@ -75,13 +98,16 @@ class TorchLearner:
         """Whether a prompt goes through an update once for all its completions."""
         self._device = bank.device
         on_gpu = self._device.type == "cuda"
+        self._keeps_products = False
         self._products = next(model.parameters()).dtype if on_gpu else bank.dtype
         if self.config.lora_dtype:
             self._products = getattr(torch, self.config.lora_dtype)
         self._optimizer = OPTIMIZERS.find(self.config.optimizer)
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
-            to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
+            to_checkpoint.gradient_checkpointing_enable(
+                {"use_reentrant": False, "context_fn": self._checkpoint_contexts}
+            )
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
         self._offload = Offload(model, bank) if self.config.offload else None
 
@@ -186,7 +212,9 @@ class TorchLearner:
         # Once on a rank without rows too: it reports the metrics that others do.
         for batch in batches if samples else [empty_batch(self._device)]:
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
-            self.model.train(self._checkpoints(batch.input_ids.numel()))
+            self.model.train(bool(self.config.gradient_checkpointing))
+            limit = self.config.recompute_above_tokens or 0
+            self._keeps_products = batch.input_ids.numel() <= limit
             routes = torch.full((len(batch.input_ids),), slot, device=self._device)
             # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.adapters_active(routes, self._products):
@@ -238,10 +266,12 @@ class TorchLearner:
         torch.distributed.all_reduce(total)
         return [float(value) for value in total]
 
-    def _checkpoints(self, tokens: int) -> bool:
-        """Whether a piece of this many tokens recomputes its activations."""
-        limit = self.config.recompute_above_tokens or 0
-        return self.config.gradient_checkpointing and tokens > limit
+    def _checkpoint_contexts(self) -> tuple[Any, Any]:
+        """What of a layer is kept for backward beside its input, for torch's `checkpoint`."""
+        if not self._keeps_products:
+            return noop_context_fn()
+        # A member's update is added to the base's product in place, and then kept with it.
+        return create_selective_checkpoint_contexts(_keep_products, allow_cache_entry_mutation=True)
 
     def _new_optimizer(self, slot: int) -> torch.optim.Optimizer:
         return self._optimizer(

@@ -137,7 +137,7 @@ class TorchRollout(Rollout):
         cls, model: nn.Module, bank: Bank, stop_ids: frozenset[int], settings: EngineSettings
     ) -> TorchRollout:
         check_sampling(model, bank)
-        rows, tokens = settings.generate_rows, settings.generate_tokens
+        rows, tokens = settings.generate_rows or ROWS, settings.generate_tokens
         learner = settings.learner
         return cls(model, bank, stop_ids, rows, tokens, learner.share_prefix, learner.step_graphs)
 

@@ -238,25 +238,34 @@ class Bank:
         rows = rows.to(self._product_dtype(route, rows.shape[1]))
         # Without a view where possible: changing a view in place costs a copy in backward.
         total = output if output.dim() == 3 else output.reshape(route.rows, -1, output.shape[-1])
-        update = _with_update if torch.is_grad_enabled() else _add_in_place
-        return update(total, rows, self._stacks[name], route, self.spec.scaling).view(output.shape)
+        stack, scaling = self._stacks[name], self.spec.scaling
+        if torch.is_grad_enabled():
+            weight = layer.weight if type(layer) is nn.Linear else None
+            return _with_update(total, rows, weight, stack, route, scaling).view(output.shape)
+        return _add_in_place(total, rows, stack, route, scaling).view(output.shape)
 
 
-def _with_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
+def _with_update(
+    output: Tensor, x: Tensor, weight: Tensor | None, stack: Stack, route: Route, scaling: float
+) -> Tensor:
     """output + scaling * B A x with the factors of each row's member, for learning; may change
     `output` in place.
 
     `x` is [rows, tokens, in] in the dtype of the product, `output` [rows, tokens, out] in any;
-    the result has `output`'s shape and dtype. A member's parameters enter the graph with its own
-    rows only, so no gradient can reach another member.
+    the result has `output`'s shape and dtype. `weight` [out, in] is the frozen base's, where it is
+    a plain matrix. A member's parameters enter the graph with its own rows only, so no gradient can
+    reach another member.
     """
     pairs = [[factor.to(x.dtype) for factor in stack.pairs[member]] for member in route.present]
     # In float32 the update is added at the end: another order of summation changes digits.
     if len(pairs) == 1 and output.is_contiguous() and x.dtype == output.dtype != torch.float32:
-        # What bitsandbytes' layers return must not be changed in place, or autograd refuses; with
-        # other layers backward would copy.
-        output = output.clone() if output._is_view() else output
-        added: Tensor = _Added.apply(output, x, *pairs[0], scaling)
+        if weight is not None and weight.dtype == x.dtype:
+            output = output.detach()
+        else:
+            # What bitsandbytes' layers return must not be changed in place, or autograd refuses;
+            # with other layers backward would copy.
+            weight, output = None, output.clone() if output._is_view() else output
+        added: Tensor = _Added.apply(output, x, weight, *pairs[0], scaling)
         return added
     segments = zip(pairs, x.split(route.counts), strict=True)
     parts = [(rows @ A.t() * scaling) @ B.t() for (A, B), rows in segments]
@@ -266,29 +275,40 @@ def _with_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling:
 
 class _Added(torch.autograd.Function):
     """output + scaling * B A x for one member, in place: the update is never stored separately, and
-    is rounded once, after the addition."""
+    is rounded once, after the addition. So is the gradient by x, if `weight` is given: then it has
+    the base's part too, and `output` is detached from the graph."""
 
     @staticmethod
     def forward(
-        context: Any, output: Tensor, x: Tensor, A: Tensor, B: Tensor, scaling: float
+        context: Any,
+        output: Tensor,
+        x: Tensor,
+        weight: Tensor | None,
+        A: Tensor,
+        B: Tensor,
+        scaling: float,
     ) -> Tensor:
         hidden = x.flatten(0, 1) @ A.t()
         output.view(-1, output.shape[-1]).addmm_(hidden, B.t(), alpha=scaling)
         context.mark_dirty(output)
-        context.save_for_backward(x, A, B, hidden)
+        context.save_for_backward(x, weight, A, B, hidden)
         context.scaling = scaling
         return output
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, A, B, hidden = context.saved_tensors
-        by_output = gradients[0]
+        x, weight, A, B, hidden = context.saved_tensors
+        by_output, by_x = gradients[0], None
         flat = by_output.reshape(-1, by_output.shape[-1])
         by_hidden = flat @ (B * context.scaling)
-        by_x = (by_hidden @ A).view_as(x) if context.needs_input_grad[1] else None
+        if context.needs_input_grad[1] and weight is None:
+            by_x = by_hidden @ A
+        elif context.needs_input_grad[1]:
+            by_x = (flat @ weight).addmm_(by_hidden, A)
+        by_x = None if by_x is None else by_x.view_as(x)
         by_A = by_hidden.t() @ x.flatten(0, 1)
         by_B = flat.t() @ (hidden * context.scaling)
-        return by_output, by_x, by_A, by_B, None
+        return by_output, by_x, None, by_A, by_B, None
 
 
 def _add_in_place(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:

@@ -4,17 +4,24 @@ from dataclasses import replace
 import pytest
 import torch
 from refusals import refuses
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import (
+    Completion,
     Hyperparameters,
     PromptBatch,
     Sampling,
     TrainingSample,
 )
 from azr_population.engines.optimizers import moments
+from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.registry import trust
+from azr_population.weights.adapter import LoraSpec
 
 RATES = {0: Hyperparameters(1e-2), 1: Hyperparameters(1e-2), 2: Hyperparameters(1e-2)}
 
@@ -77,20 +84,75 @@ def test_the_gradient_does_not_depend_on_the_micro_batches(engine, another_engin
         assert whole[name] == pytest.approx(pieces[name], rel=1e-4, abs=1e-6)
 
 
-def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_engine):
-    samples = samples_of(engine, 0, -1.0, 0.0, 1.0)
-    metrics = []
-    for keep, passes in ((0, 2), (1000, 1)):
-        other = another_engine(
-            gradient_checkpointing=True, recompute_above_tokens=keep, micro_batch_tokens=1000
+class Products(TorchDispatchMode):
+    """Counts products with weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func._overloadpacket.__name__ in ("mm", "addmm", "addmm_")
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_piece_that_keeps_its_products_multiplies_no_matrices_again(another_engine):
+    engines = {
+        keep: another_engine(
+            gradient_checkpointing=keep is not None,
+            recompute_above_tokens=keep,
+            micro_batch_tokens=1000,
         )
-        runs = []
-        first = other.model.model.layers[0].input_layernorm
-        first.register_forward_hook(lambda *ran, runs=runs: runs.append(1))
-        metrics.append(other.update({0: samples}, RATES)[0])
-        assert len(runs) == passes and not other.model.training
-        assert other.engine.learner.config.most_tokens == (keep or 1000)
-    assert metrics[0] == metrics[1]
+        for keep in (None, 0, 1000)
+    }
+    samples = samples_of(engines[None], 0, -1.0, 0.0, 1.0)
+    metrics, products = {}, {}
+    for keep, other in engines.items():
+        with Products() as counted:
+            metrics[keep] = other.update({0: samples}, RATES)[0]
+        products[keep] = counted.count
+        assert not other.model.training
+    assert engines[1000].engine.learner.config.most_tokens == 1000
+    # With checkpointing transformers 5 has gradients by the embeddings too, through q, k and v.
+    assert products[1000] - products[None] in (0, 2 * 3)
+    # Two layers of seven: the base's, A's and B's, but for the last, which nothing asks for.
+    assert 2 * (7 * 3 - 2) <= products[0] - products[1000] <= 2 * 7 * 3
+    assert metrics[None] == metrics[0] == metrics[1000]
+    assert all(same(factors(engines[None], 0), factors(other, 0)) for other in engines.values())
+
+
+def test_a_bfloat16_base_learns_alike_whatever_is_kept(monkeypatch):
+    """Updates are added to the base's products in place there."""
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "vocab_size": 40}
+    config = Qwen2Config(num_attention_heads=4, num_key_value_heads=2, **sizes)
+
+    def gradients(keep):
+        torch.manual_seed(0)
+        model = Qwen2ForCausalLM(config).to(torch.bfloat16).eval()
+        settings = LearnerConfig(
+            gradient_checkpointing=keep is not None,
+            recompute_above_tokens=keep,
+            lora_dtype="bfloat16",
+            share_prefix=False,
+        )
+        bank = make_bank(model, LoraSpec(4, 8.0), [torch.Generator().manual_seed(0)])
+        for factor in bank.parameters_of(0)[1::2]:
+            factor.data.normal_(std=0.1, generator=torch.Generator().manual_seed(1))
+        learner = TorchLearner(model, bank, settings)
+        taken = []
+        monkeypatch.setattr(
+            learner._optimizers[0],
+            "step",
+            lambda: taken.extend(factor.grad.clone() for factor in bank.parameters_of(0)),
+        )
+        done = Completion(0, (3, 4, 5), (6, 7, 8, 9), (-3.0,) * 4, True)
+        learner.update({0: [TrainingSample(done, 1.0)] * 2}, {0: Hyperparameters(0.1)})
+        return taken
+
+    everything, inputs, products = map(gradients, (None, 0, 1000))
+    assert len(everything) > 0
+    for one, two, three in zip(everything, inputs, products, strict=True):
+        assert torch.equal(one, two) and torch.equal(one, three)
 
 
 def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):

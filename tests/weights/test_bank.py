@@ -248,7 +248,11 @@ def test_an_update_added_in_place_has_the_gradients_of_one_beside(make, monkeypa
     monkeypatch.setattr(
         banks._Added,
         "apply",
-        lambda output, x, A, B, scaling: output + (x @ A.t() * scaling) @ B.t(),
+        # Where the weight is given, `output` is detached.
+        lambda output, x, weight, A, B, scaling: (
+            (output if weight is None else x @ weight.t() + (output - x @ weight.t()).detach())
+            + (x @ A.t() * scaling) @ B.t()
+        ),
     )
     for ours, theirs in zip(in_place, learned(), strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-12)
@@ -289,4 +293,5 @@ def test_in_bfloat16_a_layer_that_returns_a_view_learns_as_any_other():
         found.append([output.detach(), *(factor.grad for factor in bank.parameters_of(0))])
     for ours, expected in zip(*found, strict=True):
         assert expected.norm() > 0
-        assert torch.equal(ours, expected)
+        # A plain layer's gradients are rounded once less.
+        torch.testing.assert_close(ours, expected, rtol=0.02, atol=0.05)

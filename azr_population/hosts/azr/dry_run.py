@@ -7,7 +7,6 @@ another machine (`population.gpu_memory`, `population.gpu`), it only notes what 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from azr_population.engines import memory
@@ -104,8 +103,9 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
         )
     if layout.no_recompute_tokens:
         yield (
-            f"an update keeps the activations of pieces of up to {layout.no_recompute_tokens:,} "
-            "tokens (population.recompute_above_tokens), and runs the layers of a longer row again"
+            "an update keeps the products of micro-batches of up to "
+            f"{layout.no_recompute_tokens:,} tokens (population.recompute_above_tokens), and runs "
+            "the layers of a longer row again"
         )
     if layout.vllm:
         share = memory.vllm_utilisation(layout, total)
@@ -114,16 +114,11 @@ def _memory(layout: GpuLayout, machine: Machine) -> Iterator[str]:
             f"is told {share:.2f}, as it counts the learner too; of each GPU up to "
             f"{memory.host_bytes(layout, total) / 1e9:.1f} GB are in the host's memory"
         )
-        awake = replace(layout, sleeps=False, offload=False)
-        kept = min(layout.no_recompute_tokens, memory.kept_tokens(awake, total))
-        awake = replace(awake, no_recompute_tokens=kept)
-        if layout.sleeps and memory.check_memory(awake, total) is None:
-            used = max(sum(parts.values()) for parts in memory.phases(awake, total).values())
-            yield (
-                f"vLLM need not sleep while members learn: both take {used / 1e9:.1f} GB awake; "
-                "+actor_rollout_ref.rollout.engine_kwargs.vllm.enable_sleep_mode=False leaves out "
-                "its moves to the host and back (not tried on a GPU yet)"
-            )
+        key = f"actor_rollout_ref.rollout.engine_kwargs.vllm.{memory.SLEEPS}"
+        if layout.sleeps:
+            yield "vLLM sleeps while members learn"
+        else:
+            yield f"vLLM stays awake while members learn; +{key}=True lets it sleep"
 
 
 def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> Iterator[str]:

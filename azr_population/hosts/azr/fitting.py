@@ -16,6 +16,7 @@ from azr_population.engines.architecture import Architecture
 from azr_population.engines.memory import (
     GIB,
     SEQUENCES,
+    SLEEPS,
     GpuLayout,
     check_memory,
     kept_tokens,
@@ -118,19 +119,28 @@ def suggest_fix(layout: GpuLayout, total: float) -> str:
 def plan_memory(
     plan: AzrPlan, command: Any, architecture: Architecture, machine: Machine
 ) -> tuple[AzrPlan, str | None]:
-    """The plan with its layout, and why it does not fit, with the way out: the learner is
-    offloaded where only that makes it fit, and as many tokens keep their activations as fit
-    then."""
+    """The plan with its layout, and why it does not fit, with the way out: vLLM sleeps while
+    members learn only where both do not fit awake, the learner is offloaded where only that makes
+    it fit, and micro-batches keep their products up to as many tokens as fit then."""
     total, learner = machine.bytes_each, plan.engine.learner
     prompt, response = int(command.data.max_prompt_length), int(command.data.max_response_length)
     layout = GpuLayout.of(architecture, plan.engine, prompt, response, ranks=max(1, machine.gpus))
-    if layout.vllm and learner.offload is None:
+    awake = replace(layout, sleeps=False)
+    free = SLEEPS not in plan.engine.vllm and not layout.offload
+    if layout.vllm and free and not check_memory(awake, total):
+        layout = awake
+    elif layout.vllm and learner.offload is None:
         layout = find_fit(layout, total, ["offload"]) or layout
     lacking = check_memory(layout, total)
     if not lacking and plan.settings.recompute_above_tokens is None:
         layout = replace(layout, no_recompute_tokens=kept_tokens(layout, total))
     values = dict(zip(DECIDED, (layout.offload, layout.no_recompute_tokens), strict=True))
-    engine = replace(plan.engine, learner=learner.model_copy(update=values))
+    vllm = {SLEEPS: False} if layout.vllm and not layout.sleeps else {}
+    engine = replace(
+        plan.engine,
+        learner=learner.model_copy(update=values),
+        vllm={**plan.engine.vllm, **vllm},
+    )
     refused = f"{lacking}; {suggest_fix(layout, total)}" if lacking else None
     return replace(plan, engine=engine, layout=layout), refused
 

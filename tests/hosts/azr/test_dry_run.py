@@ -289,18 +289,24 @@ def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(tmp_path, all_th
         dry_run(*command(base(tmp_path), "population.gpu=B9000"))
 
 
-def test_the_dry_run_says_where_vllm_need_not_sleep(tmp_path, all_there):
-    path = "actor_rollout_ref.rollout.engine_kwargs.vllm.enable_sleep_mode=False"
+def test_vllm_sleeps_only_where_it_and_the_learner_do_not_fit_awake(tmp_path, all_there):
+    key = "actor_rollout_ref.rollout.engine_kwargs.vllm.enable_sleep_mode"
 
-    def waking_lines(*dots):
-        lines, _ = dry_run(*command(base(tmp_path), *dots))
+    def decided(*dots):
+        config, plan = command(base(tmp_path), *dots)
+        lines, _ = dry_run(config, plan)
         phases = next(line for line in lines if line.startswith("  GB")).split()[1:]
-        return "wake" in phases, [line for line in lines if line.startswith("vLLM need not sleep")]
+        (line,) = [line for line in lines if line.startswith("vLLM s")]
+        fitted = prepare(config, plan).plan.engine.vllm.get("enable_sleep_mode")
+        return fitted, "wake" in phases, line.split(" while")[0]
 
-    sleeps, (line,) = waking_lines()
-    assert sleeps and path in line
-    assert waking_lines(path) == (False, [])
-    assert waking_lines("population.gpu_memory=48") == (True, [])
+    awake, asleep = "vLLM stays awake", "vLLM sleeps"
+    assert decided("population.gpu_memory=80") == (False, False, awake)
+    assert decided("population.gpu_memory=48") == (None, True, asleep)
+    # The user's word counts, and so does an offloaded learner's, which leaves its room to vLLM.
+    assert decided("population.gpu_memory=80", f"{key}=True") == (True, True, asleep)
+    assert decided("population.gpu_memory=80", f"{key}=False") == (False, False, awake)
+    assert decided("population.gpu_memory=80", "population.offload=true") == (None, True, asleep)
 
 
 def test_a_logger_that_azr_cannot_use_is_named(tmp_path, all_there, monkeypatch):
