@@ -23,14 +23,15 @@ azr_packages="hydra-core==1.3.* omegaconf>=2.3,<2.4 radon>=6 mando<0.8 colorama 
     mean-conc-beta env-ssl-wrapper ray==2.60.0 verl==0.9.1 tensordict==0.15.3 pyvers<0.2 importlib-metadata
     zipp orjson cachetools codetiming torchdata dill datasets multiprocess pylatexenc fastapi==0.116.1
     starlette==0.47.3 uvicorn autopep8 pycodestyle black pytokens complexipy fire termcolor
-    latex2sympy2-extended math-verify pebble platformdirs"
+    latex2sympy2-extended math-verify pebble platformdirs msgpack mypy-extensions pathspec xxhash"
 vllm_packages="vllm==0.26.0"
 attention_packages="blake3 openai<3 distro jiter sniffio prometheus-fastapi-instrumentator
     lm-format-enforcer==0.11.3 interegular llguidance>=1.7,<1.8 outlines_core==0.2.14 lark==1.2.2
     xgrammar==0.2.3 apache-tvm-ffi==0.1.10 partial-json-parser pyzmq msgspec mistral_common
     pydantic-extra-types pycountry compressed-tensors==0.17.0 depyf==0.20.0 astor watchfiles
     python-json-logger pybase64 cbor2 ijson setproctitle openai-harmony anthropic<1 mcp
-    model-hosting-container-standards"
+    model-hosting-container-standards loguru prometheus-client mcp-types httpx2 jmespath lazy-importer
+    py-cpuinfo"
 tests_packages="pytest iniconfig pluggy pytest-timeout bitsandbytes"
 # On the index as sources only.
 azr_sources="antlr4-python3-runtime==4.9.3 trueskill timeout-decorator"

@@ -12,7 +12,12 @@ from counted import Counted
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, offload
 from azr_population.engines.architecture import Architecture
-from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
+from azr_population.engines.engine import (
+    Completion,
+    EngineSettings,
+    Hyperparameters,
+    TrainingSample,
+)
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
@@ -233,3 +238,19 @@ def test_an_offloaded_learner_gives_vllm_its_room():
     assert memory.vllm_utilisation(away, H100) == away.vllm_fraction
     resident, left = (memory.host_bytes(each, H100) for each in (layout, away))
     assert left > resident + learner_held - 1
+
+
+def test_a_base_decides_by_its_size_on_what_the_settings_leave_open():
+    open_ended = EngineSettings("base", ("a",), LoraSpec(8, 16.0), device="cuda")
+
+    def decided(settings, weights):
+        settled = settings.for_base(weights)
+        return settled.learner.gradient_checkpointing, settled.generate_rows
+
+    assert decided(open_ended, 10**6) == (False, 4096)
+    assert decided(open_ended, 10**9) == (True, 512)
+    assert decided(replace(open_ended, device="cpu"), 10**9) == (False, 512)
+    given = replace(open_ended, generate_rows=7, learner=LearnerConfig(gradient_checkpointing=True))
+    assert decided(given, 10**6) == (True, 7)
+    layout = GpuLayout.of(architecture(), open_ended, 1000, 100)
+    assert layout.checkpointing and layout.generate_tokens == min(512 * 1100, 393_216)

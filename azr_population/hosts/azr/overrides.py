@@ -73,7 +73,7 @@ IGNORED: Mapping[str, str] = {
     "data.max_response_length says it": "rollout.response_length",
     "vLLM's base is as the learner's: population.dtype": "rollout.dtype",
     "vLLM reads the base from its folder": "rollout.load_format",
-    "vLLM sleeps while members learn": "rollout.free_cache_engine",
+    "vLLM sleeps where it does not fit beside the learner": "rollout.free_cache_engine",
     "vLLM wakes in one go": "rollout.multi_stage_wake_up",
     "the engine returns them with every token": "rollout.calculate_log_probs",
     "vLLM logs no statistics": "rollout.disable_log_stats",
