@@ -19,8 +19,8 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_WAIT_POLICY=passive TOKENIZERS_
 export HF_HUB_OFFLINE=1 VLLM_USE_V1=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_TARGET_DEVICE=cpu
 export PYTHONPATH=$root:$AZR_HOME:${PYTHONPATH:-}
 
-# Validation: the outputs of 24 of AZR's seed tasks.
-[ -f "$data" ] || python - "$data" "$base" $seeds <<'PYTHON'
+# Validation: the outputs of 24 of AZR's seed tasks. azr_ab.sh exports a function `python` for AZR's scripts.
+[ -f "$data" ] || command python - "$data" "$base" $seeds <<'PYTHON'
 import json, sys
 from transformers import AutoTokenizer
 from absolute_zero_reasoner.data_construction.constructor import get_pred_code_io_data
