@@ -226,8 +226,13 @@ def test_the_example_of_a_tiny_base(example, tmp_path):
     ("picture", "drawn"),
     [
         ("lines", "questions/what_ships/results/lines"),
+        ("skill", "questions/what_ships/results/eval_greedy_deep"),
         ("solve_rate", "paper/fig3_dynamics/results/solve_rate"),
         ("ratings", "paper/fig5_ratings/results/mu"),
+        ("children", "paper/fig6_children/results/solve_rate"),
+        ("coverage", "paper/fig9_coverage/results/coverage"),
+        ("lengths", "paper/fig19_lengths/results/proposal_tokens"),
+        ("tokens", "paper/table2_wallclock/results/total_generated_tokens"),
     ],
 )
 def test_the_pictures_are_those_of_the_recipes(picture, drawn):

@@ -110,10 +110,7 @@ class RecipePlan:
         self.out = options.out or Path("runs/recipes")
         self.planned = len(seed_numbers(self.protocol.seeds))
         """Seeds of each arm at which hypotheses are decided."""
-        try:
-            self.seeds = seed_numbers(options.seeds or self.protocol.seeds)
-        except ValueError:
-            raise UserError(f"--seeds {options.seeds} is not a number of seeds, nor A-B") from None
+        self.seeds = _seeds(options.seeds, self.protocol.seeds)
         names = options.arms.split(",") if options.arms else recipe.arms
         self.runs = [self._run(name, seed) for seed in self.seeds for name in names]
         """Seed by seed."""
@@ -154,6 +151,24 @@ class RecipePlan:
         )
         takes_committed = options.from_results and committed.finished and not run.finished
         return committed if takes_committed else run
+
+
+def _seeds(typed: str | None, planned: int | str) -> range:
+    """The seeds as typed, or the protocol's. Raises UserError: neither a number nor a range, or a
+    number that is rather the name of one seed."""
+    own = seed_numbers(planned)
+    try:
+        seeds = seed_numbers(typed or planned)
+    except ValueError:
+        raise UserError(f"--seeds {typed} is not a number of seeds, nor A-B") from None
+    count = len(seeds)
+    if typed and typed.isdecimal() and count > len(own) and (count in own or count > 4 * len(own)):
+        raise UserError(
+            f"--seeds {typed} is {count} seeds, 1 to {count}, where the recipe has {len(own)} "
+            f"({own[0]} to {own[-1]}); write --seeds {count}-{count} for seed {count}, or "
+            f"--seeds 1-{count} for all of them"
+        )
+    return seeds
 
 
 def check_runs(runs: Iterable[PlannedRun]) -> None:

@@ -217,6 +217,25 @@ def test_a_level_is_spent_over_all_claims_of_a_recipe():
     assert answers["confidence"].tolist() == pytest.approx([0.975, 0.975])
 
 
+@pytest.mark.parametrize("count", ["81", "86", "103"])
+def test_the_name_of_a_seed_is_not_taken_for_a_number_of_seeds(count, tmp_path):
+    with refuses(f"write --seeds {count}-{count} for seed {count}, or --seeds 1-{count} for all"):
+        planned_seeds("what_ships", count, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "seeds"),
+    [("81-81", [81]), ("103-104", [103, 104]), ("3", [1, 2, 3]), ("24", [*range(1, 25)])],
+)
+def test_ranges_and_plausible_counts_of_seeds_are_taken(typed, seeds, tmp_path):
+    assert planned_seeds("what_ships", typed, tmp_path) == seeds
+
+
+def planned_seeds(name, typed, folder):
+    arms, options = read_arms(), replace(plan(folder).options, seeds=typed)
+    return list(RecipePlan(read_recipe(name, arms), arms, options).seeds)
+
+
 def test_a_ratio_is_taken_within_a_seed():
     row = {"label": "ratio", "metric": "time/step", "reduce": "median", "ratio": True}
     recipe = RECIPE.model_copy(update={"table": (TableRow(**row),), "hypotheses": ()})

@@ -191,7 +191,7 @@ def lines(plan: RunPlan) -> Iterator[str]:
         yield (
             f"eval: {evals.tasks_per_type * len(plan.types)} tasks for each of "
             f"{len(roster.students)} members after the first step, every {evals.every}, after the "
-            "last"
+            "last; compare --plan says which differences between runs can be shown"
         )
     yield memory_line(plan)
     try:

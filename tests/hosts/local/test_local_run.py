@@ -123,6 +123,23 @@ def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished,
         assert key in capsys.readouterr().err
 
 
+def test_a_run_that_lost_its_checkpoints_is_left_as_it_is(finished, tmp_path, capsys):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    shutil.rmtree(path / "checkpoints")
+    before = (path / "metrics.jsonl").read_bytes()
+    line = refused(capsys, "resume", path, "run.steps=6")
+    assert f"{path} has 4 steps and no checkpoint" in line and "another run.dir" in line
+    assert (path / "metrics.jsonl").read_bytes() == before
+
+
+def test_resuming_a_finished_run_says_how_to_play_more(finished, capsys):
+    assert main(["resume", str(finished)]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "has finished its 4 steps" in shown
+    assert f"azr-population resume {finished} run.steps=8" in " ".join(shown.split())
+
+
 def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
     path = tmp_path / "run"
     shutil.copytree(finished, path)
