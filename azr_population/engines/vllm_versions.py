@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from azr_population.engines import vllm_draws
 from azr_population.errors import NotInstalled, UserError
 from azr_population.versions import installed
 
@@ -132,7 +131,6 @@ def make_llm(arguments: Mapping[str, Any], on_gpu: bool) -> Any:
     memory."""
     from vllm import LLM, EngineArgs
 
-    vllm_draws.install()
     share = "gpu_memory_utilization"
     try:
         if on_gpu and share in arguments:

@@ -106,7 +106,6 @@ def test_vllms_reason_is_told_in_one_line(monkeypatch, words, reason):
         raise ValueError(words)
 
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=refuse, EngineArgs=None))
-    monkeypatch.setattr(vllm_versions.vllm_draws, "install", lambda: None)
     with pytest.raises(UserError) as error:
         vllm_versions.make_llm({"model": "base"}, on_gpu=False)
     assert reason in str(error.value) and "engine.rollout=torch" in str(error.value)
@@ -133,7 +132,6 @@ def test_vllms_engine_before_v1_is_seen_though_vllm_chooses_it_itself(monkeypatc
 
     monkeypatch.delenv("VLLM_USE_V1", raising=False)
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=dict, EngineArgs=EngineArgs))
-    monkeypatch.setattr(vllm_versions.vllm_draws, "install", lambda: None)
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 20e9)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (60e9, 80e9))
