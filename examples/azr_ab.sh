@@ -54,6 +54,9 @@ done
 [ -z "$refused" ] || { echo "would not start:$refused"; exit 1; }
 [ -z "${DRY:-}" ] || exit 0
 
+# AZR's main exits with 0 after a Ctrl-C, and that is not a finished run.
+trap 'echo "stopped; the same command continues"; exit 130' INT
+
 runs=()
 for seed in $seeds; do
     for arm in $arms; do

@@ -13,7 +13,7 @@ case "$*" in *experiment_name="${REFUSED:-none}"*) exit 1 ;; esac
 case "$*" in *dry_run=true* | *"--cfg job"*) exit 0 ;; esac
 case "$*" in *experiment_name="${BREAKS:-none}"*) exit 7 ;; esac
 case "$*" in *experiment_name="${STOPPED:-none}"*)
-    trap 'echo stopped; exit 130' INT
+    trap 'echo stopped; exit 0' INT  # as AZR's main does
     echo begun
     until [ -s "$OUT/stock/seed_2.log" ]; do :; done
     kill -INT 0 ;;

@@ -49,7 +49,12 @@ def launch(overrides: Sequence[str], module: str | None = None) -> None:
     sys.argv = [module or ENTRY, *overrides]
     try:
         runpy.run_module(module or ENTRY, run_name="__main__", alter_sys=True)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # AZR's main turns a Ctrl-C into an exit with 0.
+        if not isinstance(end, KeyboardInterrupt) and not isinstance(
+            end.__context__, KeyboardInterrupt
+        ):
+            raise
         import ray
 
         ray.shutdown()  # its processes have output left, which comes first

@@ -96,6 +96,23 @@ def test_another_verl_is_told_of_and_tried(checkout, monkeypatch, capsys):
     assert "this is 0.7.0" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("ends", "code"), [("interrupted", 130), ("exit", 3)])
+def test_a_ctrl_c_that_azrs_main_takes_for_success_is_130(
+    ends, code, checkout, monkeypatch, capsys
+):
+    needs.module("ray", "-e '.[verl]'")
+    under(monkeypatch, "0.4.1")
+    caught = (
+        "try:\n    raise KeyboardInterrupt\nexcept KeyboardInterrupt:\n    raise SystemExit(0)\n"
+    )
+    text = caught if ends == "interrupted" else "raise SystemExit(3)\n"
+    (checkout / "absolute_zero_reasoner" / "main_azr_ppo.py").write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        launch.launch(["+population=single"])
+    assert stopped.value.code == code
+    assert (launch.RESUMES in capsys.readouterr().err) == (ends == "interrupted")
+
+
 def test_without_verl_or_azr_it_says_so(checkout, tmp_path, monkeypatch):
     under(monkeypatch, None)
     with refuses("veRL is not installed"):
