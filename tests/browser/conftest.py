@@ -53,6 +53,9 @@ def pages(tmp_path_factory):
             reward = "learnability" if arm == "single" else "adversarial"
             config = (
                 f"seed: {seed}\npopulation: {{teacher_reward: {reward}, teachers: {members}}}\n"
+                "eval: {seed: 1, tasks_per_type: 24, samples: 1}\n"
+                "task: {types: [code_o], domain: code}\n"
+                "base: {prompt_format: nano}\nengine: {max_answer_tokens: 0}\n"
             )
             write_run(folder / "arms" / arm / f"seed_{seed}", run, config=config)
     blind = write_run(folder / "no metrics", {**make_run(steps=30), "metrics": []}, steps=30)

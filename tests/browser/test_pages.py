@@ -72,17 +72,6 @@ def test_a_picked_member_stands_out(opened):
     strong.nth(before).wait_for(state="attached")
 
 
-def test_the_map_goes_back_in_time(opened):
-    page = opened("8t8s")
-    page.locator("#space").scroll_into_view_if_needed()
-    page.locator("#space svg.marks").first.wait_for()
-    filled = page.locator("#space path[aria-roledescription=circle]")
-    now = filled.count()
-    page.get_by_label("up to step").fill("1")
-    filled.nth(now - 1).wait_for(state="detached")
-    assert 0 < filled.count() < now
-
-
 def test_a_page_without_a_step_opens(opened):
     page = opened("begun", 390)
     assert "Incomplete: 0 of" in page.inner_text("header")

@@ -107,5 +107,4 @@ def test_scaling_cuts_to_the_bounds():
     weight = [[descriptor.weight for descriptor in DESCRIPTORS]]
     np.testing.assert_allclose(SPACE.scale(low - 5), 0.0)
     np.testing.assert_allclose(SPACE.scale(high + 5), weight)
-    middle = (low + high) / 2
-    np.testing.assert_allclose(SPACE.unscale(SPACE.scale(middle)), middle)
+    np.testing.assert_allclose(SPACE.scale((low + high) / 2), np.array(weight) / 2)

@@ -37,7 +37,9 @@ def data(tmp_path, monkeypatch):
 
 def settings(data, **more):
     defaults = app.commands["benchmark"].make_context("benchmark", []).params
-    options = {name: defaults[name] for name in BenchmarkSettings.__annotations__}
+    options = {
+        name: defaults[name] for name in BenchmarkSettings.__annotations__ if name in defaults
+    }
     given = {"benchmarks": "gsm8k", "data": data, "max_tokens": 4, **more}
     return BenchmarkSettings(**options | given)
 

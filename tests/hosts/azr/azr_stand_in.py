@@ -63,6 +63,7 @@ class Prompts:
     def __init__(self, places):
         ids = torch.tensor(places).unsqueeze(1)
         self.batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        self.meta_info = {}
 
 
 class Manager:
