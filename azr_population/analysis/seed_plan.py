@@ -13,7 +13,7 @@ from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.measuring import PRIMARY_METRICS, Measuring
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.sentences import in_sentence
-from azr_population.analysis.statistics import LEVEL, detectable, seeds_for
+from azr_population.analysis.statistics import LEVEL, detectable, seeds_for, upper_sd
 from azr_population.errors import UserError
 
 
@@ -23,6 +23,8 @@ class SeedPlan:
 
     sd: float
     """The standard deviation of the score over seeds."""
+    freedom: int
+    """Degrees of freedom of `sd`; the differences are for its upper bound."""
     spread_of: str
     """The measure and the runs that vary so."""
     pairs: Sequence[int]
@@ -33,11 +35,13 @@ class SeedPlan:
 
     def differences(self, pairs: int) -> list[float]:
         """For each of `SEEDS` the difference that is shown with a chance of about 80%."""
-        return [detectable(self.sd, n, LEVEL / pairs) for n in self.SEEDS]
+        sd = upper_sd(self.sd, self.freedom)
+        return [detectable(sd, n, LEVEL / pairs) for n in self.SEEDS]
 
     def seeds(self, pairs: int) -> dict[int, int | None]:
         """Seeds in each arm by the difference in points that they show; None: above 200."""
-        return {points: seeds_for(self.sd, points / 100, LEVEL / pairs) for points in self.POINTS}
+        sd = upper_sd(self.sd, self.freedom)
+        return {points: seeds_for(sd, points / 100, LEVEL / pairs) for points in self.POINTS}
 
     def to_json(self) -> dict[str, Any]:
         """For scripts; differences are fractions."""
@@ -65,7 +69,8 @@ def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
         freedom = sum(len(values) - 1 for values in samples)
         runs = f"{sum(map(len, samples))} runs of {len(samples)} arm{'s' * (len(samples) > 1)}"
         pairs = pairs or sorted({1, max(math.comb(len(arms), 2), 1)})
-        return SeedPlan(math.sqrt(squares / freedom), f"{in_sentence(metric)}, {runs}", pairs)
+        sd = math.sqrt(squares / freedom)
+        return SeedPlan(sd, freedom, f"{in_sentence(metric)}, {runs}", pairs)
     raise UserError(
         "no arm has two seeds with a score at its end, so how much seeds differ is unknown; "
         "compare --plan without runs takes the committed ones"

@@ -59,10 +59,13 @@ def comparison_sentence(
     if test.p < LEVEL:
         low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
         return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}"
-    reach, needed = 100 * detectable(test.sd, min(n, m)), seeds_for(test.sd, WORTH)
-    would = f"with {min(n, m)} seeds differences above {reach:.1f} points would show"
+    sd, level = test.upper_sd, LEVEL / pairs
+    reach, needed = 100 * detectable(sd, min(n, m), level), seeds_for(sd, WORTH, level)
+    would = (
+        f"with {min(n, m)} seeds differences above {reach:.1f} points would show in 4 of 5 cases"
+    )
     if reach > 100 * WORTH:
-        more = f"about {needed}" if needed else "more than 200"
+        more = f"up to {needed}" if needed else "perhaps more than 200"
         would += f"; {100 * WORTH:.0f} points would take {more}"
     text = interval_text(test, percent=True, signed=True)
     return (

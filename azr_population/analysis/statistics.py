@@ -113,6 +113,11 @@ class Estimate:
         """The standard deviation over seeds that gives the error with these counts."""
         return self.error / math.sqrt(sum(1 / count for count in self.counts))
 
+    @property
+    def upper_sd(self) -> float:
+        """See `upper_sd`."""
+        return upper_sd(self.sd, sum(self.counts) - len(self.counts))
+
     def within(self, least: float, most: float) -> Estimate:
         """The estimate with an interval that ends where no value can lie."""
         return replace(self, low=max(self.low, least), high=min(self.high, most))
@@ -244,6 +249,15 @@ def _inverse_of_hall(x: np.ndarray, skewness: np.ndarray) -> np.ndarray:
 
 def _array(values: Values) -> np.ndarray:
     return np.array(list(values.values() if isinstance(values, Mapping) else values), dtype=float)
+
+
+def upper_sd(sd: float, freedom: int) -> float:
+    """The bound that the true standard deviation exceeds in one of five samples, for an estimate
+    with so many degrees of freedom. `detectable` of the estimate itself is too small: with 3 or 4
+    seeds in each arm two of three such differences are shown (Browne, Stat. Med. 14, 1995)."""
+    from scipy.special import chdtri
+
+    return sd * math.sqrt(freedom / float(chdtri(freedom, 0.8)))
 
 
 def detectable(sd: float, n: int, level: float = LEVEL) -> float:

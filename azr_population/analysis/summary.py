@@ -64,7 +64,9 @@ def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
     if wrong := nothing_valid(run.table):
         return Summary(wrong, "", "", "", "", "", [])
     students, programs, held_out = _students(changes, run.last), _programs(changes), _held_out(run)
-    return Summary("", students, programs, held_out, _best(run), _evolution(run), _next(run))
+    return Summary(
+        "", students, programs, held_out, _best(run), evolution_sentence(run), _next(run)
+    )
 
 
 def _students(changes: Mapping[str, Change], last: int) -> str:
@@ -153,7 +155,7 @@ def _best(run: RunData) -> str:
     return f"Highest rated student (no eval): {name}, in {members / name}."
 
 
-def _evolution(run: RunData) -> str:
+def evolution_sentence(run: RunData) -> str:
     """The number of children, and how those of students compare with their first parent at
     the first eval that both were in."""
     births = run.births

@@ -23,7 +23,7 @@ from azr_population.analysis.comparison_page import (
 from azr_population.analysis.inputs import arms_of
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.seed_plan import plan_seeds
-from azr_population.analysis.statistics import Estimate, detectable, seeds_for, with_holm
+from azr_population.analysis.statistics import Estimate, detectable, seeds_for, upper_sd, with_holm
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 
@@ -276,17 +276,19 @@ def test_validation_on_other_or_unknown_files_is_never_subtracted(tmp_path, file
         ([0.34, 0.35, 0.36], [0.4, 0.41], 100, ["No verdict", "fewer than three"]),
         ([0.34, 0.35, 0.36], [0.4, 0.41, 0.42], -100, ["tokens unknown"]),
         ([0.30, 0.31, 0.32, 0.05], [0.31, 0.32, 0.33, 0.34], 100, ["seeds of a lie far apart"]),
-        # sd 5 points: (t(.975, 2) + t(.9, 2)) * 5 * sqrt(2 / 3) = 25.3
+        # sd 5 points, at most 5 * sqrt(4 / 1.649) = 7.79 by the chi-square of 4 degrees of freedom:
+        # (t(.975, 2) + t(.9, 2)) * 7.79 * sqrt(2 / 3) = 39.35
         ([0.30, 0.35, 0.40], [0.31, 0.36, 0.41], 100, [
-            "No difference is shown", "with 3 seeds differences above 25.3 points would show",
-            "; 3 points would take about 60",
+            "No difference is shown",
+            "with 3 seeds differences above 39.3 points would show in 4 of 5 cases",
+            "; 3 points would take up to 143",
         ]),
     ],
 )  # fmt: skip
 def test_a_sentence_says_what_its_numbers_cannot(tmp_path, scores, others, tokens, phrases):
     first = write_arm(tmp_path / "a", scores, tokens=tokens)
     (pair,) = compare_arms([first, write_arm(tmp_path / "b", others)]).pairs
-    assert all(phrase in pair.sentence for phrase in phrases)
+    assert [phrase for phrase in phrases if phrase not in pair.sentence] == [], pair.sentence
     assert pair.badge == "no verdict" or not pair.sentence.startswith("No verdict")
     assert (pair.tokens is None) == (tokens < 0)
 
@@ -386,8 +388,9 @@ def test_a_plan_has_the_spread_within_arms_and_the_seeds_for_it(tmp_path, capsys
     plan = plan_seeds(arms)
     assert plan.sd == pytest.approx(0.02) and plan.pairs == [1]
     six = plan.differences(1)[plan.SEEDS.index(6)]
-    assert six == pytest.approx(detectable(0.02, 6))
-    assert plan.seeds(1)[3] == seeds_for(0.02, 0.03)
+    most = upper_sd(0.02, 4)
+    assert six == pytest.approx(detectable(most, 6))
+    assert plan.seeds(1)[3] == seeds_for(most, 0.03)
     print_plan(plan)
     out = capsys.readouterr().out
     assert "2.0 points" in out and "6 runs of 2 arms" in out
@@ -445,7 +448,7 @@ def test_the_differences_of_a_table_are_one_family():
     rows = [row(0.02), *(row(0.5) for _ in range(7)), row(0.03, "eval/greedy")]
     assert rows[0].corrected[1, 0].p == pytest.approx(0.02)  # within the row
     correct_table(rows)
-    assert rows[0].corrected[1, 0].p == pytest.approx(8 * 0.02)
+    assert rows[0].corrected[1, 0].p == pytest.approx(2 * 8 * 0.02)
     assert {row.corrected[1, 0].p for row in rows[1:8]} == {1.0}
     assert rows[8].corrected[1, 0].p == pytest.approx(0.03), "the sentence has it with the pairs"
 
