@@ -151,6 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave_output()
         return 128 + signal.SIGPIPE
     except OSError as error:
+        if error.errno == errno.ENOENT and not error.filename:  # tempfile's, as torch is imported
+            return _mistake(f"{error.strerror}; is the disk full?")
         if error.errno not in _OF_THE_MACHINE:
             raise
         if not error.filename:

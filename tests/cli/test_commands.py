@@ -1,9 +1,12 @@
 """Help and completion of the command line."""
 
+import tempfile
+
 import pytest
+from refusals import refused
 
 from azr_population.cli import main
-from azr_population.cli.app import COMPLETE
+from azr_population.cli.app import COMPLETE, app
 
 
 @pytest.mark.parametrize("words", (["-h"], ["help"], []))
@@ -33,3 +36,10 @@ def test_a_shell_asks_for_completions(line, completed, monkeypatch, capsys):
     monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
     assert main([]) == 0
     assert completed in [line.split(",")[1] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_no_room_for_temporary_files_is_one_line(monkeypatch, capsys):
+    """torch's imports ask for the folder of temporary files; on a full disk Python has none."""
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    monkeypatch.setattr(app, "invoke", lambda context: tempfile._get_default_tempdir())
+    assert "No usable temporary directory" in refused(capsys, "doctor")
