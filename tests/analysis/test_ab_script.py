@@ -1,6 +1,7 @@
 """`examples/azr_ab.sh` with stand-ins for AZR and for our command."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def script(tmp_path):
             env={**os.environ, **environment},
             capture_output=True,
             start_new_session=True,  # the group that a Ctrl-C reaches
+            # A script in the background of another one ignores it, and what it starts, too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         commands = [line.split() for line in played.read_text().splitlines()]
         lines = compared.read_text().splitlines() if compared.exists() else []

@@ -174,7 +174,7 @@ def test_ended_rows_of_a_small_base_stay_until_a_graph_is_recorded_anyway(engine
 
     assert recorded(256) == [5]
     assert recorded(16) == [5, 3, 2, 1]
-    monkeypatch.setattr(decoding, "_SMALL_BASE", 0)
+    monkeypatch.setattr(decoding, "SMALL_BASE", 0)
     # Four of five rows are too many to move the cache.
     assert recorded(256) == [5, 3, 2, 1]
 

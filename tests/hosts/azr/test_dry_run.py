@@ -88,14 +88,14 @@ def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(tmp_path, all_the
     for number in ("384", "3,072", "14,240"):
         assert number in text
     assert "teachers 1.5e-06, students 1e-05" in text
-    for phase in ("generate", "score", "update", "wake"):
+    for phase in ("generate", "score", "update", "vLLM stays awake"):
         assert phase in text
     rows = {
         line[:20].strip(): [float(x) for x in re.findall(r"-?[\d.]+", line[20:])]
         for line in lines
         if re.match(r"  \S.* \d+\.\d$", line)
     }
-    assert rows["base"] == [15.2] * 4 and rows["AdamW's moments"] == [5.2] * 4
+    assert rows["base"] == [15.2] * 3 and rows["AdamW's moments"] == [5.2] * 3
     for left, in_all in zip(rows["left"], rows["in all"], strict=True):
         assert left + in_all == pytest.approx(84.9, abs=0.11)
     assert "actor.use_torch_compile" in text and "population.dry_run" in lines[-1]
