@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,8 @@ def start(folder, extra, variables=None, place=AZR_HOME):
             env=environment(folder) | (variables or {}),
             stdout=log,
             stderr=subprocess.STDOUT,
+            # A script in the background of another one ignores Ctrl-C, and what it starts, too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
 
