@@ -6,14 +6,28 @@ from statistics import fmean
 
 import torch
 
+from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.eval.members import find_members
 from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
+from azr_population.runs.tidy import seed_folders
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.lowrank import decompose
 from azr_population.weights.operators import adapter_like
+
+
+def numbered_runs(arm: Path) -> dict[int, Path]:
+    """The runs seed_N of an arm's folder, by N."""
+    return {int(run.name.removeprefix("seed_")): run for run in seed_folders(arm)}
+
+
+def deep_tasks(per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+    """The deep half, 7 to 12 statements, of an eval of so many tasks of each type."""
+    names = strata(per_type) * len(types)
+    tasks = zip(draw_eval_tasks(per_type, seed, types), names, strict=True)
+    return [task for task, name in tasks if name.startswith("deep")]
 
 
 class Scores:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,16 +9,10 @@ from small_run import SMALL
 
 from azr_population.cli.app import main
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "questions" / "population_or_not"
-
 
 @pytest.fixture
-def secondary(monkeypatch):
-    monkeypatch.syspath_prepend(RECIPE)
-    import secondary
-
-    yield secondary
-    sys.modules.pop("secondary")
+def secondary(recipe_script):
+    return recipe_script("questions/population_or_not/secondary.py")
 
 
 def test_the_age_of_the_replaced_counts_from_the_last_birth_in_that_slot(secondary):

@@ -1,7 +1,5 @@
 """The statistics of recipes/questions/what_for, on answers with known rates."""
 
-import sys
-from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
@@ -9,16 +7,10 @@ import pytest
 
 from azr_population.analysis.statistics import Estimate
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "questions" / "what_for"
-
 
 @pytest.fixture
-def what_for(monkeypatch):
-    monkeypatch.syspath_prepend(RECIPE)
-    import what_for
-
-    yield what_for
-    sys.modules.pop("what_for")
+def what_for(recipe_script):
+    return recipe_script("questions/what_for/what_for.py")
 
 
 def test_pass_at_4_of_independent_students_is_unbiased(what_for):

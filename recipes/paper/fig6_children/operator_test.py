@@ -17,7 +17,6 @@ import pandas as pd
 from azr_population.analysis import charts
 from azr_population.analysis.statistics import compare, interval_text
 from azr_population.analysis.svg import to_svg
-from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Hyperparameters
 from azr_population.eval.members import MemberSet, StoredMember, find_members, open_members
@@ -27,7 +26,7 @@ from azr_population.method.members import Member, Role
 from azr_population.method.phases import propose_and_judge, solve_and_grade
 from azr_population.method.rewards import reward_attempts
 from azr_population.method.training import attempts_that_teach, training_samples, update
-from azr_population.recipes.stored_scores import mean_adapter
+from azr_population.recipes.stored_scores import deep_tasks, mean_adapter, numbered_runs
 from azr_population.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import all_operators, breed
@@ -51,9 +50,7 @@ class OperatorTest:
     def __init__(self, loaded: MemberSet, seed: int) -> None:
         self._context, self._config = loaded.context, loaded.plan.config
         self._types, self._streams, self._seed = loaded.plan.types, Streams(seed), seed
-        tasks = draw_eval_tasks(EVAL_TASKS, EVAL_SEED, self._types)
-        names = strata(EVAL_TASKS) * len(self._types)
-        self._exam = [t for t, name in zip(tasks, names, strict=True) if name.startswith("deep")]
+        self._exam = deep_tasks(EVAL_TASKS, EVAL_SEED, self._types)
         students = [member for member in loaded.members if member.solves and member.folder]
         ranked = sorted(students, key=lambda member: -member.metrics["mu"])
         self._parents = [member.adapter() for member in ranked[:2]]
@@ -114,8 +111,7 @@ def play(runs: Path, scores: Path) -> None:
     else:
         scores.parent.mkdir(parents=True, exist_ok=True)
         scores.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    for run in sorted((runs / "4t4s").glob("seed_*")):
-        seed = int(run.name.removeprefix("seed_"))
+    for seed, run in numbered_runs(runs / "4t4s").items():
         missing = [arm for arm in ARMS if (seed, arm) not in played]
         if not missing:
             continue

@@ -14,10 +14,9 @@ from statistics import fmean
 
 from azr_population.analysis.children import child_gaps
 from azr_population.analysis.statistics import Estimate, compare, interval, interval_text
-from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
-from azr_population.recipes.stored_scores import Scores, stored_students
+from azr_population.recipes.stored_scores import Scores, deep_tasks, numbered_runs, stored_students
 from azr_population.runs.run_data import RunData
 
 STEP, FIRST = 60, 51
@@ -53,9 +52,8 @@ def scores_of_members(runs: Path, seeds: Sequence[int]) -> dict[str, list[float]
     tasks = {(arm, seed): tasks_of(runs / arm / f"seed_{seed}") for arm in ARMS for seed in seeds}
     values: dict[str, list[float]] = {}
     with open_members(find_members(runs / ARMS[0] / f"seed_{seeds[0]}")) as members:
-        scores, types = Scores(members.context), members.plan.types
-        drawn = zip(draw_eval_tasks(EVAL_TASKS, EVAL_SEED, types), strata(EVAL_TASKS), strict=True)
-        deep = [task for task, stratum in drawn if stratum.startswith("deep")]
+        scores = Scores(members.context)
+        deep = deep_tasks(EVAL_TASKS, EVAL_SEED, members.plan.types)
         for seed in seeds:
             strangers = [task for (_, other), of in tasks.items() if other != seed for task in of]
             for arm in ARMS:
@@ -73,10 +71,7 @@ def scores_of_members(runs: Path, seeds: Sequence[int]) -> dict[str, list[float]
 
 def main() -> None:
     runs, out = Path(sys.argv[1]), Path(sys.argv[2])
-    seeds = sorted(
-        int(folder.name.removeprefix("seed_")) for folder in (runs / "4t4s").glob("seed_*")
-        if folder.is_dir()
-    )  # fmt: skip
+    seeds = list(numbered_runs(runs / "4t4s"))
     values = scores_of_members(runs, seeds)
     populations = [RunData(runs / "4t4s" / f"seed_{seed}") for seed in seeds]
     tests: dict[str, Estimate] = {

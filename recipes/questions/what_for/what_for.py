@@ -18,7 +18,12 @@ from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
-from azr_population.recipes.stored_scores import Scores, mean_adapter, stored_students
+from azr_population.recipes.stored_scores import (
+    Scores,
+    mean_adapter,
+    numbered_runs,
+    stored_students,
+)
 from azr_population.runs.run_data import RunData
 from azr_population.weights.adapter import Adapter
 
@@ -83,10 +88,7 @@ def answer(test: Estimate) -> str:
 
 def main() -> None:
     runs, out = Path(sys.argv[1]), Path(sys.argv[2])
-    numbers = sorted(
-        int(folder.name.removeprefix("seed_")) for folder in (runs / "4t4s").glob("seed_*")
-        if folder.is_dir()
-    )  # fmt: skip
+    numbers = list(numbered_runs(runs / "4t4s"))
     values: dict[str, list[float]] = defaultdict(list)
     rights: list[list[float]] = []
     with open_members(find_members(runs / "1t1s" / f"seed_{numbers[0]}")) as members:
