@@ -8,14 +8,15 @@ ENV DEBIAN_FRONTEND=noninteractive PIP_NO_CACHE_DIR=1 PATH=/opt/venv/bin:$PATH
 
 RUN apt-get update && apt-get install --yes --no-install-recommends \
         build-essential git python3 python3-dev python3-venv && rm -rf /var/lib/apt/lists/*
-RUN python3 -m venv /opt/venv && python -m pip install --upgrade pip "setuptools<81" wheel
+COPY constraints/pins.txt /opt/constraints.txt
+RUN python3 -m venv /opt/venv && python -m pip install -c /opt/constraints.txt --upgrade pip setuptools wheel
 RUN git clone https://github.com/LeapLabTHU/Absolute-Zero-Reasoner /opt/azr && git -C /opt/azr checkout "$AZR_COMMIT"
 
 # The pins of AZR's conda environment. They are a whole freeze, so nothing is resolved anew; flash-attn
 # is built against the torch among them.
 RUN sed -n '/- pip:/,$s/^ *- \([^ #]*==[^ ]*\).*/\1/p' /opt/azr/azr_env.yml >/opt/pins.txt && \
-    python -m pip install --no-deps --requirement /opt/pins.txt
-RUN python -m pip install --no-build-isolation --requirement /opt/azr/flashattn_requirements.txt
+    python -m pip install --no-deps -r /opt/pins.txt
+RUN python -m pip install --no-build-isolation -r /opt/azr/flashattn_requirements.txt
 
 # Floors in pyproject.toml are what AZR has, so nothing of it moves: the pins are the constraint.
 COPY . /opt/azr_population

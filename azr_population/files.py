@@ -59,12 +59,12 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 @contextmanager
-def writing(what: object, way_out: str = "") -> Iterator[None]:
-    """Turns an OSError inside the block into a `UserError` that names `what`."""
+def writing(name: object, way_out: str = "") -> Iterator[None]:
+    """Turns an OSError inside the block into a `UserError` that names `name`."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"{what} cannot be written: {error.strerror}{way_out}") from error
+        raise UserError(f"{name} cannot be written: {error.strerror}{way_out}") from error
 
 
 @contextmanager

@@ -20,7 +20,7 @@ _BEGINS = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 """Before a word of a name: `api_key`, `HF_TOKEN`, `accessToken`; not in `monkey`."""
 _WORDS = (
     rf"(?:{_BEGINS}(?i:(?:api|access|account|auth|client|encryption|license|master|private|secret"
-    r"|service|signing|storage|subscription)[_-]?keys?|tokens?|secrets?|credentials?|auth"
+    r"|service|signing|storage|subscription)[_-]?keys?|token|secrets?|credentials?|auth"
     r"|authorization|cookie|passphrase|pwd|pass|sig|signature)|(?i:passw(?:or)?ds?)"
     r"|(?<=[A-Z0-9])_KEYS?)"
 )
@@ -28,22 +28,17 @@ _SECRET_KEY = re.compile(rf"{_WORDS}$")
 """Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`,
 `ANY_KEY`; not `prompt_key`. A number is not a secret (`max_answer_tokens`)."""
 _PREFIXES = (
-    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|dckr_pat|dop_v1|shp[a-z]{2}"
-    "|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1"
-    "|AGE-SECRET-KEY|GOCSPX|tskey|ntn|pcsk|PMAK|pul|sbp"
+    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|do[por]_v1|dckr_pat"
+    "|shp[a-z]{2}|whsec|lsv2|tvly|rubygems|sq0[a-z]{3}|AGE-SECRET-KEY|GOCSPX|PMAK|pul|sbp"
 )
-"""Of well-known tokens, where the rest may hold separators too."""
-_OF_ANY_SERVICE = (
-    r"\b[A-Za-z][A-Za-z0-9]{1,11}[-_](?:[A-Za-z0-9]{1,12}[-_])*"
-    r"(?![0-9a-f]+\b)(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w-]*"
-)
-"""A word and 20 letters with digits between them; not a hash, not `Qwen3ForCausalLM`."""
+"""Of tokens that may be letters or hexadecimal digits alone, or hold separators."""
+_RANDOM = r"(?<![A-Za-z0-9/])(?![0-9a-f]+\b)(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w=-]*"
+"""20 letters with digits between them, of any service; not a hash, not `Qwen3ForCausalLM`, not a
+part of a path."""
 _SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}|{_OF_ANY_SERVICE}"
-    r"|\bAT(?:ATT|CTT)3x[\w=-]{16,}|\bdapi[0-9a-f]{32}"
-    r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}|\bhvs\.[\w-]{16,}"
-    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bSG\.[\w-]{16,}\.[\w-]{16,}|\b\d{8,10}:[\w-]{35}\b"
+    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}|{_RANDOM}"
+    r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
     r"|(?<=hooks\.slack\.com/services/)\S+|(?<=/api/webhooks/)\S+"
     r"|(?<=://)(?:[^\s/@:]*:[^\s@\"']+|[^\s/@]+)(?=@)"
     r"|(?<=[Bb]earer )[\w.~+/=-]{8,}|(?<=[Bb]asic )(?=\S*(?:[0-9=]|[a-z][A-Z]))[\w+/]{6,}=*"

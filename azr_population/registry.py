@@ -92,11 +92,11 @@ class Registry(dict[str, F]):
                 key=self.kind,
             )
         if self._of:  # an operator, which has a function
-            return cast(F, replace(value, function=self._naming(path, value.function)))
-        return self._naming(path, value) if inspect.isfunction(value) else value
+            return cast(F, replace(value, function=self.contained(path, value.function)))
+        return cast(F, value) if inspect.isclass(value) else self.contained(path, value)
 
-    def _naming(self, path: str, function: Any) -> F:
-        """The user's function; what it raises becomes a UserError with the key that names it."""
+    def contained(self, path: str, function: Any) -> F:
+        """The user's function, called inside `own_code`."""
 
         @functools.wraps(function)
         def call(*values: Any, **options: Any) -> Any:
@@ -106,19 +106,78 @@ class Registry(dict[str, F]):
         return cast(F, call)
 
 
+_SETTINGS = (
+    ("sys", "getrecursionlimit", "setrecursionlimit"),
+    ("os", "getcwd", "chdir"),
+    ("numpy", "geterr", "seterr"),
+    ("torch", "get_default_dtype", "set_default_dtype"),
+    ("torch", "get_num_threads", "set_num_threads"),
+    ("torch", "is_grad_enabled", "set_grad_enabled"),
+)
+"""Module, reader and setter of what code may change for the whole process."""
+_PROBES = 3
+"""Files that are opened while the user's code runs, with the lowest free descriptors: code that
+closes descriptors by their numbers closes these too."""
+
+
 @contextmanager
-def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
-    """Inside, what the user's code at this path raises becomes a UserError with the key, file and
-    line; those of `function` if it could not even be called."""
+def _contained(name: str) -> Iterator[None]:
+    """Inside, the user's code runs; afterwards `_SETTINGS` and the standard streams are as before.
+    Raises UserError: it closed files that it had not opened."""
+    functions = [
+        (getattr(module, read), getattr(module, write))
+        for module_name, read, write in _SETTINGS
+        if (module := sys.modules.get(module_name))
+    ]
+    settings = [(read, write, read()) for read, write in functions]
+    streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    streams = {name: stream for name, stream in streams.items() if not _is_closed(stream)}
+    probes = [os.open(os.devnull, os.O_RDONLY) for _ in range(_PROBES)]
+    files = [number for number in (1, 2, *probes) if _is_open(number)]
     try:
         yield
+    finally:
+        for read, write, before in settings:
+            if read() != before:
+                write(**before) if isinstance(before, dict) else write(before)
+        vars(sys).update(streams)
+        lost = [number for number in files if not _is_open(number)]
+        for number in set(probes) - set(lost):
+            os.close(number)
+    closed = [f"sys.{stream}" for stream, file in streams.items() if _is_closed(file)]
+    if closed := [*closed, *(f"descriptor {number}" for number in lost)]:
+        raise UserError(
+            f"{name} closes files that it has not opened ({', '.join(closed)}); close only files "
+            "of your own",
+            key=name.partition("=")[0],
+        )
+
+
+def _is_closed(stream: Any) -> bool:
+    return stream is None or getattr(stream, "closed", False)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
+    """Inside, the user's code at this path runs `_contained`, and what it raises, SystemExit too,
+    becomes a UserError with the key, file and line; those of `function` if it could not even be
+    called."""
+    try:
+        with _contained(f"{key}={path}"):
+            yield
     except UserError:
         raise
-    except Exception as error:  # of any kind: it is the user's own code
-        frames, code = (
-            traceback.extract_tb(error.__traceback__),
-            getattr(function, "__code__", None),
-        )
+    except (Exception, SystemExit) as error:  # of any kind: it is the user's own code
+        frames = traceback.extract_tb(error.__traceback__)
+        code = getattr(function, "__code__", None)
         file, line = frames[-1].filename, frames[-1].lineno
         if code and all(frame.filename != code.co_filename for frame in frames):
             file, line = code.co_filename, code.co_firstlineno
@@ -180,10 +239,9 @@ def imported(key: str, path: str) -> Any:
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
         importlib.invalidate_caches()
-    try:
-        return getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a module of the user's raises when it is run
-        what = first_line(error)
-        if not isinstance(error, (ImportError, AttributeError)):
-            what = f"{type(error).__name__}: {what}"
-        raise UserError(f"{key}={path} cannot be imported: {what}", key=key) from error
+    with own_code(key, path):
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, SyntaxError) as error:
+            message = f"{key}={path} cannot be imported: {first_line(error)}"
+            raise UserError(message, key=key) from error

@@ -6,7 +6,7 @@
 #                   AZR's checkout (its README; the tokens of <think> are untrained):
 #                   python absolute_zero_reasoner/utils/remove_think_qwen3_tokenizer.py --model_name Qwen/Qwen3-4B-Base
 #   coder7b_24gb    one GPU of 24 GB: the base in 4 bits, an eighth of the rows. The learner and vLLM take turns
-#                   on the GPU (population.offload), so the host needs 25 GB of memory. Estimated, not run.
+#                   on the GPU (population.offload); the host needs up to 20 GB of memory for it. Estimated, not run.
 #   coder3b_24gb    the same with the 3B base in bfloat16
 #
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr.sh NAME [more overrides]
@@ -29,9 +29,13 @@ case $name in
     coder3b_24gb) own=("${one[@]}") ;;
     *) echo "azr.sh: name one of coder7b_8gpus, qwen3_4b_8gpus, coder7b_24gb, coder3b_24gb" >&2 && exit 2 ;;
 esac
+arm=4t4s rest=()
+for word in "${@:2}"; do
+    if [[ $word == +population=* ]]; then arm=${word#*=}; else rest+=("$word"); fi
+done
 cd "${AZR_HOME:?name your AZR checkout}"
 # AZR's script starts `python -m ...`; our command does the same, and under today's packages too. The script
 # passes its arguments on to its command, so nothing of it is repeated here.
 python() { command python -m azr_population.cli azr "${@:3}"; }
 export -f python
-bash "scripts/selfplay/${name%_*}.sh" trainer.experiment_name="${name}_4t4s" +population=4t4s "${own[@]}" "${@:2}"
+bash "scripts/selfplay/${name%_*}.sh" trainer.experiment_name="${name}_$arm" +population="$arm" "${own[@]}" ${rest[@]+"${rest[@]}"}

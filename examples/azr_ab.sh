@@ -5,9 +5,14 @@
 #   DRY=1 SEEDS="1 2 3" ARMS="stock single 4t4s" bash examples/azr_ab.sh   # dry runs only
 #   DRY=1 GPU_MEMORY=80 bash examples/azr_ab.sh   # the same on a node without GPUs, for GPUs of 80 GiB
 #
-# What each pair shows:
-#   stock  against single: full weights against one LoRA adapter, nothing else
-#   single against 4t4s:   the population, with samples and updates per adapter equal
+# What each pair shows (the table in docs/with_azr.md has all that differs):
+#   single against 4t4s:   roles, matches and evolution, with samples and updates per adapter equal. In all, 4t4s
+#                          has eight times the samples; its teachers learn at 0.15 of the rate, and its best rated
+#                          student is validated
+#   stock  against single: one LoRA adapter at ten times the rate, one update a step and solve rates by sampling,
+#                          against full weights, three updates and (by AZR's default) greedy solve rates
+# Proposals earn TEACHER_REWARD in single and in populations: learnability is AZR's paper's, stock its code's, which
+# pays -0.5 for what nobody or everybody solves. How many seeds show what: azr-population compare --plan.
 # Seeds are played in turn, all arms of a seed before the next. An interrupted run goes on from its last
 # checkpoint when the script is started again. population.seed is ours; stock AZR has none, so its
 # runs differ by chance alone. Skill is AZR's validation (`data.val_files`): before the first step,
@@ -31,7 +36,10 @@ play() {  # arm, seed, more overrides
         # AZR's script starts `python -m ...`; our command does the same, and under today's packages too.
         python() { command python -m azr_population.cli azr "${@:3}"; }
         export -f python
-        own=(+population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed")
+        own=(
+            +population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed"
+            population.teacher_reward="${TEACHER_REWARD:-learnability}"
+        )
     fi
     # The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
     PYTHONPATH=$path $PLAY trainer.project_name=ab trainer.experiment_name="${arm}_seed_$seed" \

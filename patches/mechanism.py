@@ -19,7 +19,7 @@ from azr_population.errors import UserError
 
 @dataclass(frozen=True)
 class Patch:
-    """One upstream defect and what closes it."""
+    """A patch: one upstream defect and what closes it."""
 
     name: str
     """Short and unique, e.g. `azr-output-prediction`."""

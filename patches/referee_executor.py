@@ -128,7 +128,7 @@ class RefereeExecutor:
         k_agent_inputs: Sequence[str],
         imports: Sequence[str] = (),
     ) -> list[float]:
-        """As `eval_input_prediction`, for several predictions in one child."""
+        """Evaluates several input predictions in one child."""
         gold = _literal(gold_output)
         if gold is _NOT_LITERAL:
             return [0.0] * len(k_agent_inputs)
@@ -148,7 +148,7 @@ class RefereeExecutor:
         k_agent_outputs: Sequence[str],
         imports: Sequence[str] = (),
     ) -> list[float]:
-        """As `eval_output_prediction`, for several; nothing is executed."""
+        """Evaluates several output predictions; nothing is executed."""
         gold = _literal(gold_output)
         if gold is _NOT_LITERAL:
             return [0.0] * len(k_agent_outputs)
@@ -185,7 +185,7 @@ class RefereeExecutor:
     def _outputs(
         self, code: str, imports: tuple[str, ...], inputs: Sequence[str]
     ) -> list[CallOutcome]:
-        """What the program makes of each input; equal inputs are executed once."""
+        """Outputs of the program by input; equal inputs are executed once."""
         keys = [(code, imports, text) for text in inputs]
         outcomes_by_key = {key: self._remembered[key] for key in keys if key in self._remembered}
         missing = [key for key in dict.fromkeys(keys) if key not in outcomes_by_key]

@@ -25,10 +25,10 @@ WORKERS = "verl.workers.fsdp_workers"
 
 @dataclass(frozen=True)
 class Shim:
-    """What stands in for one module."""
+    """A stand-in for one module."""
 
     names: tuple[str, ...]
-    """What AZR imports from it."""
+    """Names that AZR imports from the module."""
     digest: str
     """Of the sources of these names in veRL 0.4.1, which they stand for (`mechanism.digest`)."""
     make: Callable[["Shim"], dict[str, Any]]

@@ -13,13 +13,14 @@ from drawn import sample, seeds, words
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.architecture import Architecture
+from azr_population.engines.base_model import use_fused_kernels
 from azr_population.engines.canary import random_adapter
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.memory import GIB, GpuLayout, kept_tokens, phases
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
+from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.breeding import all_operators
 
 MEMBERS = 8
 PIECE = 8192
@@ -44,9 +45,7 @@ class Base:
         assert architecture is not None
         self.architecture = architecture
         self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
-        self.small = not self.on_gpu
         self.rates = dict.fromkeys(range(MEMBERS), Hyperparameters(1e-5))
-        self.peak = 0.0
 
     def take(self, model: Any) -> None:
         """Makes members that change something on the base, a sampler and a learner."""
@@ -70,7 +69,7 @@ class Base:
     def parts(self) -> list[Callable[[], None]]:
         return [
             self.graphs, self.decoding, self.update_kept, self.generate, self.update,
-            self.memory, self.members_in_and_out, self.profiles,
+            self.memory, self.update_fused,
         ]  # fmt: skip
 
     def held(self) -> float:
@@ -112,11 +111,11 @@ class Base:
 
     def rows(self) -> tuple[int, int, int, int]:
         """Rows, tokens of a prompt, and new tokens of a short and of a long call."""
-        return (64, 24, 2, 6) if self.small else (256, 512, 9, 41)
+        return (256, 512, 9, 41) if self.on_gpu else (64, 24, 2, 6)
 
     def prompts(self, several: bool) -> list[list[int]]:
         rows, width, _, _ = self.rows()
-        shorter = (1 if self.small else 9) * several
+        shorter = (9 if self.on_gpu else 1) * several
         written = words(self.config, rows // COPIES, width)
         return [ids[: width - row % 7 * shorter] for row, ids in enumerate(written)]
 
@@ -188,18 +187,15 @@ class Base:
         ours, self.model.config._attn_implementation = (
             self.model.config._attn_implementation, "sdpa",
         )  # fmt: skip
-        for cudnn in (True, False):
-            torch.backends.cuda.enable_cudnn_sdp(cudnn)
-            brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
-            step = (full - brief) / (long - short)
-            name = f"generate, bare base, {'as torch has it' if cudnn else 'without cuDNN'}"
-            self.note(name, {"ms a step": 1e3 * step, "tokens/s": rows / step})
+        brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
+        step = (full - brief) / (long - short)
+        self.note("generate, bare base", {"ms a step": 1e3 * step, "tokens/s": rows / step})
         self.model.config._attn_implementation = ours
 
     def samples(self, rows: int) -> dict[int, list[TrainingSample]]:
         """So many of each member, really sampled, so that the sampler's and the learner's scores
         can be compared."""
-        prompt, tokens = (16, 8) if self.small else (448, 64)
+        prompt, tokens = (448, 64) if self.on_gpu else (16, 8)
         written = words(self.config, MEMBERS * rows // COPIES, prompt)
         groups = self.write(
             [ids[: prompt - row % 5] for row, ids in enumerate(written)], MEMBERS, tokens
@@ -210,7 +206,7 @@ class Base:
 
     def update(self, name: str = "update") -> None:
         """Of eight members; and how far sampler and learner are apart in the base's dtype."""
-        samples = self.samples(COPIES if self.small else 32)
+        samples = self.samples(32 if self.on_gpu else COPIES)
         one = samples[0]
         tokens = sum(len(s.completion.prompt_ids) + len(s.completion.token_ids) for s in one)
         self.seconds(lambda: self.learner.update({0: one}, self.rates))
@@ -231,20 +227,28 @@ class Base:
         self.note(f"{name}, GB held", self.held())
 
     def layout(self) -> GpuLayout:
-        size, (prompt, answer) = self.dtype.itemsize, (32, 24) if self.small else (6144, 8096)
+        size, (prompt, answer) = self.dtype.itemsize, (6144, 8096) if self.on_gpu else (32, 24)
         return GpuLayout(
             self.architecture, MEMBERS, 32, prompt, answer, size=size, lora_bytes=size, vllm=False,
             micro_batch_tokens=PIECE, generate_tokens=self.rows()[0] * sum(self.rows()[1::2]),
             on_gpu=self.on_gpu,
         )  # fmt: skip
 
-    def update_kept(self) -> None:
-        """The same where pieces that fit keep their activations."""
+    def update_fused(self) -> None:
+        """`update_kept` with Liger's kernels, which the model keeps: so this comes last."""
+        if self.on_gpu and installed("liger-kernel"):
+            use_fused_kernels(self.model)
+            self.update_kept("fused kernels, ")
+        else:
+            self.note("update, fused kernels", "left out: no GPU, or no liger-kernel")
+
+    def update_kept(self, kernels: str = "") -> None:
+        """`update` where pieces that fit keep their products."""
         keep = kept_tokens(self.layout(), 80 * GIB) or 64
         settings = self.learner.config
         self.learner.config = settings.model_copy(update={"recompute_above_tokens": keep})
         try:
-            self.update(f"update, pieces of {keep} tokens kept")
+            self.update(f"update, {kernels}pieces of {keep} tokens kept")
         finally:
             self.learner.config = settings
             self.wait()
@@ -276,45 +280,3 @@ class Base:
             free, total = torch.cuda.mem_get_info()
             own = (total - free - torch.cuda.memory_reserved()) / 1e9
             self.note("memory, CUDA's own GB", own)
-
-    def members_in_and_out(self) -> None:
-        """State out and in, bit for bit; eight members pushed; a child."""
-        members = [self.bank.read(slot) for slot in range(MEMBERS)]
-
-        def push() -> None:
-            for slot, member in enumerate(members):
-                self.rollout.push(slot, member)
-
-        self.note("push of eight, s", self.seconds(push, 2))
-        state: dict[str, Any] = {}
-        out = self.seconds(lambda: state.update(self.learner.state_dict()))
-        breed = next(iter(all_operators()))
-        born = lambda: breed(members[:2], torch.Generator().manual_seed(0))  # noqa: E731
-        child = self.seconds(lambda: self.learner.write(2, born()))
-        back = self.seconds(lambda: self.learner.load_state_dict(state))
-        pairs = zip(members[2].factors.values(), self.bank.read(2).factors.values(), strict=True)
-        equal = all(torch.equal(a.A, b.A) and torch.equal(a.B, b.B) for a, b in pairs)
-        self.note("state", {"out s": out, "in s": back, "child s": child, "bit-equal": equal})
-
-    def profiles(self) -> None:
-        """Where an update's and a step's time goes, into the log."""
-        from torch.profiler import ProfilerActivity, profile
-
-        prompts, samples = self.prompts(True), self.samples(COPIES)
-        runs = {
-            "update": lambda: self.learner.update({0: samples[0]}, self.rates),
-            "decoding": lambda: self.write(prompts, MEMBERS, 4),
-        }
-        device = [ProfilerActivity.CUDA] if self.on_gpu else [ProfilerActivity.CPU]
-        for name, run in runs.items():
-            # What the CPU does is asked of decoding only: it slows a profile down most.
-            own = {ProfilerActivity.CPU} if name == "decoding" else set()
-            with profile(activities=[*{*device, *own}]) as profiled:
-                run()
-                self.wait()
-            events = profiled.key_averages()
-            launches = sum(e.count for e in events if "LaunchKernel" in e.key)
-            self.note(f"profile, {name}", {"launches": launches})
-            for key in ("self_device_time_total", "self_cpu_time_total")[: 1 + bool(own)]:
-                table = events.table(sort_by=key, row_limit=22, max_name_column_width=60)
-                print(name, table, flush=True)

@@ -24,9 +24,10 @@ import pandas as pd
 from scipy.stats import ttest_ind
 
 from azr_population.analysis.changes import measured_changes
-from azr_population.analysis.comparison import compare_skill, correct_table
+from azr_population.analysis.comparison import compare_pairs, correct_table
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.measuring import ComparedMetric, Measured
+from azr_population.analysis.metrics import MetricSamples
 from azr_population.analysis.statistics import (
     FEWEST,
     LEVEL,
@@ -39,9 +40,9 @@ from azr_population.analysis.statistics import (
 from azr_population.analysis.summary import evolution_sentence
 from azr_population.domains.metric import Metric
 from azr_population.experiments.recipes import Recipe
-from azr_population.experiments.results import decide
+from azr_population.experiments.results import decide, results_table
+from azr_population.reading.run_data import RunData
 from azr_population.runs.records import Birth
-from azr_population.runs.run_data import RunData
 
 SETTINGS: dict[str, Any] = {
     **{"eval.tasks_per_type": 600, "eval.seed": 1, "task.types": ["code_o"], "task.domain": "code"},
@@ -132,7 +133,7 @@ def check(arms: Sequence[np.ndarray], verdicts: np.ndarray, bounds: np.ndarray) 
             ComparedArm(f"arm{k}", tuple(MadeRun(x, f"{k}/{j}") for j, x in enumerate(scores[i])))
             for k, scores in enumerate(arms)
         ]
-        pairs = compare_skill(made)
+        pairs = compare_pairs(made)
         shown = [p.metric is not None and not p.sentence.startswith("No") for p in pairs]
         signs = [s * np.sign(p.difference.mean) for s, p in zip(shown, pairs, strict=True)]
         first = [pairs[0].difference.low, pairs[0].difference.high]
@@ -266,14 +267,19 @@ def recipes(
         }
         verdicts, cells = set(), False
         for n in looks:
-            samples = {
-                row: {
-                    arm: dict(enumerate(of[:n]))
-                    for arm, of in zip(RECIPE.arms, values.tolist(), strict=True)
-                }
-                for row, values in drawn.items()
+            rows = {
+                label: MetricSamples(
+                    None,
+                    RECIPE.rows[label].reduce,
+                    {
+                        arm: dict(enumerate(of[:n]))
+                        for arm, of in zip(RECIPE.arms, values.tolist(), strict=True)
+                    },
+                )
+                for label, values in drawn.items()
             }
-            frame, answers = decide(RECIPE, samples, planned)
+            answers = decide(RECIPE, rows, planned)
+            frame = results_table(RECIPE, rows, answers, planned)
             verdicts |= set(answers["verdict"])
             cells = cells or bool(frame.loc[frame["row"] == "lines (late)", "differs"].any())
         decided += bool({"shown", "refuted"} & verdicts)

@@ -4,9 +4,9 @@
     python perf/checkouts.py ../old [--rounds 5] [--steps 4] [KEY=VALUE ...]
     python perf/checkouts.py . --theirs engine.share_prefix=false
 
-A step: the nano base with 4 teachers and 4 students, batches of 48, all three task types, one
-thread, without evals. In a round both play the same seed at the same time, so that other load
-affects both. Overrides are for both, those of `--theirs` for the other one only.
+A step: the nano base's defaults with 4 teachers and 4 students, one thread, without evals. In a
+round both play the same seed at the same time, so that other load affects both. Overrides are for
+both, those of `--theirs` for the other one only.
 
 The result is the median over rounds of the ratios of the median seconds, of a whole step and of its
 sampling (proposals and attempts); above 1 ours is faster.

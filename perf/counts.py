@@ -5,8 +5,7 @@
 Tensors have shapes and no contents (`counted.py`), so bases of 7B take seconds. A decoding step is
 counted for prompts of one length and of several: operators that launch a kernel, waits for the
 device, gigabytes read and written. The floor is what cannot be left out: weights, cache and
-members' factors read once. An update is one member's by a micro-batch of 8,160 tokens; where
-Liger is installed (and Triton), it is counted with its kernels too.
+members' factors read once. An update is one member's by a micro-batch of 8,160 tokens.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -27,16 +24,13 @@ from torch.utils._pytree import tree_leaves
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import decoding
 from azr_population.engines.architecture import Architecture
-from azr_population.engines.base_model import use_fused_kernels
 from azr_population.engines.engine import Hyperparameters, Sampling
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 
 SLOTS = 8
 PRODUCTS = ("mm", "addmm", "bmm", "_scaled_dot_product")
-IN_PLACE = "_swiglu_backward_kernel"
 
 
 class Launches(Counted):
@@ -114,13 +108,11 @@ def floor(config: Any, members: int, rows: int, prompt: int, rank: int) -> float
     return 2.0 * (weights + rows * prompt * a.cache + members * a.adapter(rank))
 
 
-def update(config: Any, rank: int, kept: str, fused: bool) -> dict[str, Any]:
+def update(config: Any, rank: int, kept: str) -> dict[str, Any]:
     """Of an update of one member by one micro-batch of 16 rows of 510 tokens. `kept` are layers'
-    "inputs", or also their "products"; `fused`: norms and gating are Liger's kernels."""
-    with Launches() as counted, kernels_counted(counted) if fused else nullcontext():
+    "inputs", or also their "products"."""
+    with Launches() as counted:
         model = drawn(config, torch.bfloat16, "cpu")
-        if fused:
-            use_fused_kernels(model)
         bank = make_bank(model, LoraSpec(rank, 2.0 * rank), seeds(SLOTS))
         settings = LearnerConfig(
             gradient_checkpointing=True,
@@ -136,32 +128,11 @@ def update(config: Any, rank: int, kept: str, fused: bool) -> dict[str, Any]:
     beside = sum(size for name, size in counted.bytes.items() if not name.startswith(PRODUCTS))
     return {
         "update, kept": kept,
-        "fused": fused,
         "launches": counted.launches.total(),
         "GB beside products": round(beside / 1e9, 1),
         "TFLOP": round(sums["flops"] / 1e12, 1),
         "peak GB": round(sums["peak"] / 1e9, 1),
     }
-
-
-@contextmanager
-def kernels_counted(counted: Launches) -> Iterator[None]:
-    """Inside, Triton's kernels compute nothing: their tensors count as read or written once, those
-    of the kernel that works in place twice."""
-    from triton.runtime.jit import KernelInterface
-
-    def launcher(kernel: Any, grid: Any) -> Any:
-        def launch(*arguments: Any, **options: Any) -> None:
-            name = kernel.fn.__name__
-            tensors = [each for each in (*arguments, *options.values()) if torch.is_tensor(each)]
-            size = sum(each.numel() * each.itemsize for each in tensors)
-            counted.launches[name] += 1
-            counted.bytes[name] += size * (2 if name == IN_PLACE else 1)
-
-        return launch
-
-    with patch.object(KernelInterface, "__getitem__", launcher):
-        yield
 
 
 def main() -> None:
@@ -178,9 +149,8 @@ def main() -> None:
         for members in asked.members:
             figures = step(config, members, asked.rows, asked.prompt, several, asked.rank)
             print(json.dumps(figures), flush=True)
-    for kept, fused in (("inputs", False), ("products", False), ("products", True)):
-        if not fused or installed("liger-kernel"):
-            print(json.dumps(update(config, asked.rank, kept, fused)), flush=True)
+    for kept in ("inputs", "products"):
+        print(json.dumps(update(config, asked.rank, kept)), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,18 @@
 
     python perf/gpu.py --out DIR [--seconds 800] [--groups run,seven] [--device cpu --shape small]
 
-Needs torch, transformers and this package (without a network: parts of perf/azr_on_gpu/stage.sh);
-no vLLM. Weights are drawn on the spot. Groups come in order of worth; each has a process and a time
-limit, so that one that fails or hangs costs itself only. A figure is a line of DIR/figures.jsonl as
-soon as it is there; what a group prints is in DIR/GROUP.log. `--shape small --device cpu` plays all
-of it in a minute or two.
+Needs torch, transformers and this package (without a network: the parts `azr` and `tests` of
+perf/azr_on_gpu/stage.sh); no vLLM. Weights are drawn on the spot. Groups come in order of worth;
+each has a process and a time limit, so that one that fails or hangs costs itself only. A figure is
+a line of DIR/figures.jsonl as soon as it is there; what a group prints is in DIR/GROUP.log.
+`--shape small --device cpu` plays all of it in a minute or two.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -26,7 +24,7 @@ from typing import Any
 
 GROUPS = {
     "graphs": 45, "steps": 130, "operators": 50, "long": 75,
-    "run": 90, "seven": 190, "tests": 40, "nf4": 90, "half": 80,
+    "run": 90, "seven": 190, "tests": 40, "nf4": 90,
 }  # fmt: skip
 """Seconds that each may take."""
 HERE = Path(__file__).resolve()
@@ -101,11 +99,6 @@ def shortened(figure: Any) -> Any:
     return float(f"{figure:.4g}") if isinstance(figure, float) else figure
 
 
-def play_run(asked: Any, note: Notes) -> None:
-    """The nano base: steps with a replacement, checkpoints, and resume."""
-    played(asked, note, "run.steps=2")
-
-
 def play_graphs(asked: Any, note: Notes) -> None:
     """Steps of the nano base as graphs: memory over calls, and the same tokens as without."""
     from graphs_at_work import nano_graphs
@@ -141,7 +134,7 @@ def play_steps(asked: Any, note: Notes) -> None:
             "run.checkpoint_every=1000",
             "eval.every=0",
         ]
-        note(name, figure := ran(asked, ["train", *settings, *on_device(asked), *overrides]))
+        note(name, figure := ran(["train", *settings, *on_device(asked), *overrides]))
         if figure["code"]:
             continue
         lines = (run / "metrics.jsonl").read_text().splitlines()
@@ -153,53 +146,15 @@ def play_steps(asked: Any, note: Notes) -> None:
             note(f"{name}, {key}", {"median s": median(late), "steps": len(values)})
 
 
-def play_half(asked: Any, note: Notes) -> None:
-    """The same with a base of 0.5B's widths and depth in bfloat16, from a folder, by the nano
-    base's tokenizer."""
-    import torch
-    from drawn import SHAPES, drawn
-    from transformers import Qwen2Config
-
-    from azr_population.bases.nano import nano_base_path
-
-    shape = SHAPES[asked.shape or "0.5b"] | {"vocab_size": 320}
-    config = Qwen2Config(**shape, max_position_embeddings=4096, eos_token_id=2, bos_token_id=None)
-    folder = asked.out / "half"
-    drawn(config, torch.bfloat16, asked.device).save_pretrained(folder)
-    for file in Path(nano_base_path()).glob("*token*"):
-        shutil.copy(file, folder)
-    played(
-        asked, note, f"base.path={folder}", "base.dtype=bfloat16", "base.lora.rank=32",
-        "base.lora.alpha=64", "engine.max_proposal_tokens=64", "engine.max_answer_tokens=32",
-    )  # fmt: skip
-    shutil.rmtree(folder)
-
-
-def without_charts(folder: Path) -> dict[str, str]:
-    """The environment of a run; where vl-convert is missing (34 MB), its pages have no charts."""
-    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    if importlib.util.find_spec("vl_convert") is None:
-        about = folder / "vl_convert_python-1.0.dist-info" / "METADATA"
-        about.parent.mkdir(parents=True, exist_ok=True)
-        about.write_text("Metadata-Version: 2.1\nName: vl-convert-python\nVersion: 1.0\n")
-        (folder / "vl_convert.py").write_text(
-            "javascript_bundle = lambda: ''\nvegalite_to_svg = lambda spec: '<svg/>'\n"
-        )
-        environment["XDG_CACHE_HOME"] = str(folder)  # where the pages' script is kept
-    return environment
-
-
 def on_device(asked: Any) -> list[str]:
     """Overrides of the engine."""
     return ["engine=torch_cuda"] if asked.device == "cuda" else ["engine.threads=1"]
 
 
-def ran(asked: Any, words: list[str]) -> dict[str, Any]:
+def ran(words: list[str]) -> dict[str, Any]:
     """Seconds of the command line with these words; its last lines if it fails."""
     command, start = [sys.executable, "-m", "azr_population.cli", *words], time.monotonic()
-    environment = without_charts(asked.out / "stub")
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True)
     print(done.stdout, done.stderr, flush=True)
     figure = {"code": done.returncode, "seconds": time.monotonic() - start}
     if done.returncode:
@@ -207,15 +162,15 @@ def ran(asked: Any, words: list[str]) -> dict[str, Any]:
     return figure
 
 
-def played(asked: Any, note: Notes, *overrides: str) -> None:
-    """Notes a run of two steps, its resumption, and its records."""
-    run = asked.out / f"run_{note.group}"
+def play_run(asked: Any, note: Notes) -> None:
+    """The nano base: two steps with replacements and checkpoints, and their resumption."""
+    run = asked.out / "run_run"
     settings = (
         f"run.dir={run}", "run.steps=2", "run.checkpoint_every=1", "eval.every=0",
         "population.batch_size=16", "evolution.interval=1",
     )  # fmt: skip
-    note("train", ran(asked, ["train", *settings, *on_device(asked), *overrides]))
-    note("resume", ran(asked, ["resume", str(run), "run.steps=3"]))
+    note("train", ran(["train", *settings, *on_device(asked)]))
+    note("resume", ran(["resume", str(run), "run.steps=3"]))
     records = run / "metrics.jsonl"
     for line in records.read_text().splitlines()[1:] if records.exists() else ():
         shown = ("step", "time/", "mismatch")

@@ -1,13 +1,14 @@
 """Evolution operators at 7B shapes, beside populora's: python perf/operators.py
 
     python perf/operators.py [--layers 28] [--rank 32] [--repeats 5] [--threads 1]
-        [--clock cpu] [--device cpu] [--json FILE]
+        [--clock cpu] [--device cpu] [--json FILE] [--count]
 
 Every operator makes a child from random members at Qwen2.5-Coder-7B's shapes (28 layers, 7 linear
 layers each: 81M parameters at rank 32), in turns with the PyPI package `populora` (0.4.5, when it
 can be imported) and with a copy of a member, the lower bound. populora's
 mutations change a member in place, ours make a new one; its X1 and X4 act on A and B apart, with
-cross terms. `--clock cpu` counts processor seconds, for a busy machine.
+cross terms. `--clock cpu` counts processor seconds, for a busy machine. `--count` prints what a
+child asks of a GPU, counted without one: launches, copies, waits, gigabytes read and written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from pretended import DEVICE, PretendedGpu
+from torch import Tensor
 
 from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -129,6 +132,29 @@ def measure(
     return rows
 
 
+def count(layers: int, rank: int) -> list[dict[str, Any]]:
+    """For each operator: what a child asks of a GPU, and whether it is the CPU's, bit for bit."""
+    parents = [random_member(seed, layers, rank, "cpu") for seed in (0, 1)]
+    rows = []
+    for operator in all_operators():
+        expected = operator(parents, torch.Generator().manual_seed(0))
+        with PretendedGpu() as gpu:
+            there = [parent.map(lambda f: f.to(DEVICE)) for parent in parents]
+            gpu.counts.clear()
+            child = operator(there, torch.Generator().manual_seed(0))
+            counts = dict(gpu.counts)
+            factors = child.map(Tensor.cpu).factors
+        same = all(
+            torch.equal(*pair)
+            for name, factor in factors.items()
+            for pair in ((factor.A, expected.factors[name].A), (factor.B, expected.factors[name].B))
+        )
+        figures = {"GB": round(counts.pop("bytes") / 1e9, 2), "equal": same}
+        rows.append({"operator": operator.name, "code": operator.code, **counts, **figures})
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     numbers = {"layers": LAYERS, "rank": 32, "repeats": 5, "threads": 1}
@@ -137,8 +163,12 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--count", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    if arguments.count:
+        count(arguments.layers, arguments.rank)
+        return
     parents = [
         random_member(seed, arguments.layers, arguments.rank, arguments.device) for seed in (0, 1)
     ]

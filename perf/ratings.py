@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from azr_population.config.schema import EvolutionConfig
+from azr_population.method.evolution import choose, inherited_rating
 from azr_population.method.members import Outcome, RatingSystem, Roster
-from azr_population.method.replacement import choose, inherited_rating
 
 RUNS = Path(__file__).parents[1] / "recipes" / "runs" / "defaults" / "4t4s"
 RESULTS = Path(__file__).parent / "results" / "ratings.json"
@@ -95,8 +95,7 @@ def replay(folder: Path, tau: float, wins: np.poly1d, steps: int) -> dict[str, A
             )
         roster.recenter_ratings()
         if step in births:
-            values = [student.rating.conservative for student in roster.students]
-            (chosen,) = choose(config, roster.students, values, order, step)
+            (chosen,) = choose(config, roster.students, order, step)
             rates = {name: np.mean([h[name] for h in history[-5:]]) for name in history[-1]}
             others = [rate for name, rate in rates.items() if name != chosen.victim.name]
             gaps.append(rates[chosen.victim.name] - np.mean(others))

@@ -149,7 +149,7 @@ def silenced() -> Iterator[None]:
 
 
 def main() -> None:
-    """Measure and print a table; `--out FILE` also writes it as JSON."""
+    """Measures and prints JSON; `--out FILE` also writes it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=Path, required=True)
     parser.add_argument("--tasks", type=int, help="the first so many; all by default")
@@ -188,7 +188,7 @@ def main() -> None:
         "rounds": arguments.rounds,
         "rows": rows,
     }
-    print(report(result))
+    print(json.dumps(result, indent=1))
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     referee.close()
@@ -279,29 +279,6 @@ def compare(rows: Sequence[dict[str, Any]]) -> None:
             row[f"median_{key}"] = round(statistics.median(row[key]), 1)
             factors = [a / b for a, b in zip(row[key], best, strict=True)]
             row[f"median_factor_{key}"] = round(statistics.median(factors), 3)
-
-
-def report(result: dict[str, Any]) -> str:
-    """The table."""
-    lines = [
-        f"{result['tasks']} seed tasks, {EXECUTIONS} executions each; medians of "
-        f"{result['rounds']} rounds, [lowest..highest]; factors against AZR's best row.",
-        "Left out, because they meet a limit: "
-        f"{result['seed records left out, with the limit that they meet']}",
-        ", ".join(f"{name} {value}" for name, value in result["versions"].items()),
-        f"{'contender':44s} {'exec/s':>20s} {'':>6s} {'exec/CPU-s':>11s} {'':>6s} {'right':>6s}",
-    ]
-    for row in result["rows"]:
-        wall = row["executions_per_second"]
-        lines.append(
-            f"{row['contender']:44s} {row['median_executions_per_second']:6.0f} "
-            f"{f'[{min(wall):.0f}..{max(wall):.0f}]':>13s} "
-            f"{row['median_factor_executions_per_second']:5.2f}x "
-            f"{row['median_executions_per_cpu_second']:11.0f} "
-            f"{row['median_factor_executions_per_cpu_second']:5.2f}x "
-            f"{row['answers_right_per_task']:6.2f}"
-        )
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

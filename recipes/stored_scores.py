@@ -4,18 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-import torch
-
 from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.eval.members import find_members
 from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
-from azr_population.runs.tidy import seed_folders
-from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.lowrank import decompose
-from azr_population.weights.operators import adapter_like
+from azr_population.reading.tidy import seed_folders
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.operators import weighted_sum
 
 
 def numbered_runs(arm: Path) -> dict[int, Path]:
@@ -70,10 +67,4 @@ def stored_students(run: Path, step: int | None = None) -> list[Adapter]:
 
 def mean_adapter(adapters: Sequence[Adapter]) -> Adapter:
     """The mean of their dW, truncated to the first one's rank."""
-    first, factors = adapters[0], list[Factors]()
-    for name, pair in first.factors.items():
-        pairs = [adapter.factors[name] for adapter in adapters]
-        B = torch.cat([each.B.double() / len(pairs) for each in pairs], dim=1)
-        spectrum = decompose(B, torch.cat([each.A for each in pairs]))
-        factors.append(spectrum.best(first.spec.rank, pair.A.dtype))
-    return adapter_like(first, factors)
+    return weighted_sum(adapters, [1 / len(adapters)] * len(adapters))

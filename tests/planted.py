@@ -20,6 +20,8 @@ TOKENS = {
         "Grafana Cloud": "glc_", "Google client": "GOCSPX-", "Sentry": "sntrys_",
         "Tailscale": "tskey-auth-", "Notion": "ntn_", "Pinecone": "pcsk_", "Fly": "fo1_",
         "Together": "tgp_v1_", "Typeform": "tfp_", "a service of tomorrow": "tomorrow_v2_live_",
+        "no prefix": "", "Square": "EAAA", "EasyPost": "EZAK", "JFrog": "AKCp",
+        "DigitalOcean OAuth": "doo_v1_", "Vault batch": "hvb.",
         "webhook": "whsec_", "RubyGems": "rubygems_", "age": "AGE-SECRET-KEY-1",
         "Google": "AIza", "Google OAuth": "ya29.", "Vault": "hvs.",
         "SendGrid": "SG.abcdefghijklmnop1.", "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.",

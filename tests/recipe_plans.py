@@ -1,8 +1,7 @@
 """A small recipe of two arms, and runs of it that were never played."""
 
-from azr_population.cli.measure_commands import recipe as recipe_command
 from azr_population.config.load import to_yaml
-from azr_population.experiments.plan import RecipeOptions, RecipePlan
+from azr_population.experiments.plan import RecipePlan
 from azr_population.experiments.recipes import Arms, Recipe
 
 ARMS = Arms.model_validate(
@@ -39,6 +38,4 @@ def played(run, steps=4):
 
 
 def plan(out, **options):
-    asked = recipe_command.make_context("recipe", ["mine"]).params | {"out": out} | options
-    del asked["show_list"]
-    return RecipePlan(RECIPE, ARMS, RecipeOptions(**asked))
+    return RecipePlan(RECIPE, ARMS, out=out, **options)

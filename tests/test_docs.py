@@ -21,8 +21,8 @@ from azr_population.config.schema import Config
 from azr_population.experiments.recipes import read_arms, read_recipe
 from azr_population.hosts.local.local_plan import resolve
 from azr_population.hosts.local.run import Run
+from azr_population.reading.run_data import RunData
 from azr_population.registry import trust
-from azr_population.runs.run_data import RunData
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
@@ -222,6 +222,20 @@ def test_the_example_of_a_tiny_base(example, tmp_path):
     assert (tmp_path / "base" / "model.safetensors").is_file()
 
 
+@pytest.mark.integration
+def test_the_comparison_in_the_docs_is_what_compare_prints(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    arms = [f"recipes/runs/defaults/{arm}" for arm in ("single", "1t1s")]
+    assert main(["compare", *arms, "--out", str(tmp_path / "ab.html")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    _, _, after = (ROOT / "docs/ab.md").read_text().partition("Of the picture above:\n\n")
+    quoted = [line.split(" ... ") for line in after.partition("\n\n")[0].splitlines()]
+    assert len(quoted) == 3
+    for label, *verdict in quoted:
+        (line,) = [line for line in printed if line.startswith(label.strip())]
+        assert line.endswith(verdict[0] if verdict else label.strip())
+
+
 @pytest.mark.parametrize(
     ("picture", "drawn"),
     [
@@ -314,7 +328,7 @@ def test_what_pages_name_is_there(page):
 @pytest.mark.parametrize(
     "name",
     [
-        "Step.credit", "AzrStepState.credit", "training.advantages", "population.batchsize=4",
+        "Step.credit", "AzrStepState.credit", "training.credits", "population.batchsize=4",
         "engine.temperature", "docs/nothing.md", "method/steps.py",
     ],
 )  # fmt: skip

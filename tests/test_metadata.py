@@ -1,5 +1,6 @@
 """What a package index would show, the lock of a laptop, and the Dockerfile's pins."""
 
+import json
 import re
 import subprocess
 import sys
@@ -77,6 +78,40 @@ def test_the_workflow_takes_actions_by_digest_and_keeps_no_token():
         assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
-def test_the_image_runs_as_a_user():
-    users = re.findall(r"^USER (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.today"])
+def test_an_image_is_pinned_and_runs_as_a_user(name):
+    text = re.sub(r"\\\n\s*", "", (ROOT / name).read_text())
+    assert pinned(*re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    users = re.findall(r"^USER (.+)$", text, re.MULTILINE)
     assert users and users[-1] not in ("root", "0")
+    installs = re.findall(r"pip install .*?(?= && |\n)", text)
+    assert installs and all(re.search(r" (-c|-r|--constraint) /", line) for line in installs)
+
+
+def test_the_dev_container_is_pinned():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    assert pinned(container["image"])
+
+
+def pinned(*images):
+    """Whether all images are named by tag and digest."""
+    return images and all(
+        re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image) for image in images
+    )
+
+
+def test_no_image_gets_secrets_runs_or_environments():
+    left_out = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {".git", ".env", ".env.*", ".venv*", "runs"} <= set(left_out)
+
+
+@pytest.mark.parametrize("name", ["pins.txt", "current.txt", "laptop.txt"])
+def test_setuptools_is_pinned(name):
+    text = (ROOT / "constraints" / name).read_text()
+    assert re.search(r"^setuptools==[\d.]+", text, re.MULTILINE)
+
+
+def test_licences_of_what_is_shipped_are_files_of_the_wheel():
+    texts = [(ROOT / file).read_text() for file in PROJECT["license-files"]]
+    for owner in ("Apache License", "University of Washington Interactive Data Lab"):
+        assert any(owner in text for text in texts)

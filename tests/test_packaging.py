@@ -86,6 +86,8 @@ def test_wheel_and_source_distribution_hold_what_is_tracked(download, wheel, tmp
         if path.startswith("recipes/") and "/results/" not in path and not path.endswith(".md"):
             assert f"azr_population/{path}" in held
     assert not [path for path in held if path.startswith(("tests", "perf", "recipes"))]
+    licences = {Path(path).name for path in held if "/licenses/" in path}
+    assert {"LICENSE", "vega_licences.txt"} <= licences
 
 
 def test_an_installed_wheel_draws_and_trains(wheel, tmp_path):

@@ -45,6 +45,8 @@ def test_what_stands_around_a_secret_stays():
     "text",
     [
         "engine.generate_tokens=393216 max_answer_tokens: 128, tokens 12",
+        "A step writes some ten thousand tokens: a minute or two; max_answer_tokens: int = 5",
+        "run_20261128T091732Z in /nix/store/0c2zqk7fkr6kyvhvhl5cdbz1ysbnyzfs-python3/bin",
         "monkey=1 tokenizer=chat keyboard: x",
         "skip_this_long_function_name and npm_config_registry_name",
         "commit 0123456789abcdef0123456789abcdef01234567",

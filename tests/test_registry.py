@@ -1,6 +1,10 @@
+import io
+import os
 import sys
 
+import numpy
 import pytest
+import torch
 from refusals import refuses
 
 from azr_population import registry as registry_module
@@ -84,18 +88,6 @@ def test_only_what_the_user_typed_is_imported(tmp_path, monkeypatch):
     assert registry.find("typed_by_nobody.blue")() == 3
 
 
-def test_a_failing_function_of_ones_own_is_named(tmp_path, monkeypatch):
-    (tmp_path / "own_colours.py").write_text(
-        "def green(shade=2):\n    return 1 / (shade - shade)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    trust(EVERYTHING)
-    green = Registry("task.colour").find("own_colours.green")
-    with pytest.raises(UserError) as failed:
-        green()
-    assert failed.value.key == "task.colour" and "own_colours.py" in str(failed.value)
-
-
 def test_an_installed_package_offers_names_that_need_no_trust(tmp_path, monkeypatch):
     facts = tmp_path / "colours-1.dist-info"
     facts.mkdir()
@@ -124,3 +116,82 @@ def test_an_installed_package_offers_names_that_need_no_trust(tmp_path, monkeypa
         assert refused.value.key == "task.colour"
     with pytest.raises(UserError, match="unknown"):
         Registry("task.shape").find("violet")
+
+
+STATE = """
+import os, sys
+import numpy, torch
+
+torch.set_default_dtype(torch.float64)
+
+def changes():
+    torch.set_default_dtype(torch.float16)
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    torch.set_grad_enabled(False)
+    numpy.seterr(all="raise")
+    sys.setrecursionlimit(300)
+    os.chdir("/")
+    sys.stdout = None
+
+def ends(): raise SystemExit(3)
+
+def closes():
+    own = os.open(os.devnull, os.O_RDONLY)
+    os.closerange(own - 1, own + 1)
+
+def closes_output(): os.close(1)
+
+def closes_stream(): sys.stdout.close()
+"""
+
+
+@pytest.fixture
+def state_registry(tmp_path, monkeypatch):
+    (tmp_path / "own_state.py").write_text(STATE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_state", raising=False)
+    trust(EVERYTHING)
+    return Registry("task.colour")
+
+
+def test_what_code_of_ones_own_changes_in_the_process_is_put_back(state_registry):
+    def state():
+        threads, grad = torch.get_num_threads(), torch.is_grad_enabled()
+        process = sys.getrecursionlimit(), os.getcwd(), sys.stdout, numpy.geterr()
+        return process, torch.get_default_dtype(), threads, grad
+
+    before = state()
+    changes = state_registry.find("own_state.changes")
+    assert state() == before, "its module changed it"
+    changes()
+    assert state() == before
+
+
+def test_code_of_ones_own_that_ends_the_process_is_named(state_registry, tmp_path):
+    with refuses("task.colour"):
+        state_registry.find("own_state.ends")()
+    (tmp_path / "own_script.py").write_text("import sys\nsys.exit()\n")
+    with refuses("task.colour"):
+        state_registry.find("own_script.main")
+
+
+def test_code_of_ones_own_that_closes_files_of_ours_is_named(state_registry, monkeypatch):
+    # `closes` closes the descriptor below its own, which is ours where no lower one is free.
+    last, fillers = max(map(int, os.listdir("/proc/self/fd"))), list[int]()
+    while not fillers or fillers[-1] < last:
+        fillers.append(os.open(os.devnull, os.O_RDONLY))
+    with pytest.raises(UserError, match=r"own_state\.closes closes files") as refused:
+        state_registry.find("own_state.closes")()
+    for number in fillers:
+        os.close(number)
+    assert refused.value.key == "task.colour"
+    output = os.dup(1)
+    try:
+        with pytest.raises(UserError, match="descriptor 1"):
+            state_registry.find("own_state.closes_output")()
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(UserError, match=r"sys\.stdout"):
+        state_registry.find("own_state.closes_stream")()

@@ -14,23 +14,18 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from azr_population.analysis.html import format_number
-from azr_population.analysis.statistics import (
-    Estimate,
-    compare,
-    interval_text,
-    tenth,
-)
+from azr_population.analysis.statistics import Estimate, compare, interval_text, tenth
 from azr_population.domains.metric import SOLVERS, Metric
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import curve
 from azr_population.runs.meanings import meaning
 from azr_population.runs.records import Record, finite_or_none
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import curve
 
 SHORT = 40
 """Steps up to which a run is called short: a tenth of them are four steps at most."""
 _TILES = (
-    Metric("solve_rate", "Solve rate", percent=True, roles=SOLVERS),
     Metric("eval/greedy", "Held-out tasks", percent=True, roles=()),
+    Metric("solve_rate", "Solve rate", percent=True, roles=SOLVERS),
     Metric("valid_frac", "Valid proposals", percent=True),
 )
 _COVERAGE = Metric("coverage", "Coverage (cells)")
@@ -57,7 +52,7 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
     changes: dict[str, Change] = {}
     sizes = [measure.name for measure in run.domain.measures]
     names = ["solve_rate", *sizes[:1], *(name for name in sizes[1:] if name == "lines")]
-    tasks = _by_step(run.read("tasks"), names).mean()
+    tasks = _by_step(run.tasks, names).mean()
     matches = _by_step(run.read("matches"), ["valid", "proposed"]).sum()
     matches = matches[matches["valid"].between(0, matches["proposed"]) & (matches["proposed"] > 0)]
     steps = (

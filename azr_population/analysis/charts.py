@@ -80,8 +80,8 @@ def curves(
         frame: `step`, `series`, `value`; where wanted `member` (missing for a thick line), `low`
             and `high` (a band around a thick line), `piece` (a line is broken between pieces).
         colours: by series; without, the theme's categories in the order of the series.
-        percent: values are shares; the axis then shows ten points at least, and says so where it
-            does not begin at 0.
+        percent: values are shares; the axis then shows ten points at least.
+        unit: the axis's title, which also says where the axis does not begin at 0.
         smooth: thick lines can be running means; the page has a switch (`smooth`).
         dashes: series differ by dashes too.
         events: steps that are marked on the axis.
@@ -102,7 +102,9 @@ def curves(
     # Labels stand where the domain puts them, so that it is not rounded then.
     scale = alt.Scale(domain=[low, high], nice=False if ends else 4, clamp=True)
     axis = alt.Axis(format="~%" if percent else ",~f")
-    if percent and low > 0:
+    if not percent and high - low < 6 and (frame["value"] % 1 == 0).all():
+        axis.values = list(range(math.ceil(low), math.floor(high) + 1))
+    if low > 0:
         unit = f"{unit}, axis cut".removeprefix(", ")
     y = alt.Y("shown:Q", title=unit or None, scale=scale, axis=axis)
     colour = alt.Color("series:N", legend=legend).scale(domain=names, range=palette)
@@ -159,15 +161,20 @@ def _label_heights(
 ) -> pd.DataFrame:
     """A row for each line: `series`, `text` and `height`, which is where the line ends, or as near
     to it as labels of two lines allow that do not overlap."""
-    from scipy.optimize import isotonic_regression  # imported late: pages have legends
-
     last = frame[frame["member"].isna()].groupby("series")["value"].last().sort_values()
     gap = min(34 / HEIGHT, 1 / max(len(last) - 1, 1)) * (high - low)
-    steps = gap * np.arange(len(last))
-    height = isotonic_regression(last.to_numpy() - steps).x + steps
-    height -= max(height[-1] - high, 0.0)
-    height += max(low - height[0], 0.0)
+    height = spread(last, gap, low, high)
     return pd.DataFrame({"series": last.index, "text": last.index.map(ends), "height": height})
+
+
+def spread(positions: pd.Series, gap: float, low: float, high: float) -> np.ndarray:
+    """Ascending positions, moved as little as makes neighbours `gap` apart and keeps all between
+    `low` and, where there is room, `high`."""
+    from scipy.optimize import isotonic_regression  # imported late: few charts have labels
+
+    steps = gap * np.arange(len(positions))
+    moved: np.ndarray = isotonic_regression(positions.to_numpy(dtype=float) - steps).x
+    return np.clip(moved, low, max(low, high - steps[-1])) + steps
 
 
 _SHOWN = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
@@ -259,8 +266,8 @@ def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
 
 
 def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
-    """The axis fits lines and bands; of shares it has ten points at least, and begins at 0 where
-    that costs less than half of it."""
+    """The axis fits lines and bands, and begins at 0 where that costs less than half of it; of
+    shares it has ten points at least."""
     columns = [name for name in ("value", "low", "high") if name in frame]
     low, high = float(frame[columns].min().min()), float(frame[columns].max().max())
     shares = percent and low >= 0 and high <= 1
@@ -269,8 +276,7 @@ def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
         low, high = low - more, high + more
     if shares:
         high, low = max(min(high, 1.0), 0.1), min(max(low, 0.0), 0.9)
-        low = 0.0 if low < high / 2 else low
-    return low, high
+    return 0.0 if 0 < low < high / 2 else low, high
 
 
 def _field(name: str) -> str:
@@ -318,19 +324,24 @@ def heatmap(frame: pd.DataFrame, counts: str, cell: int = 0) -> Chart:
     return chart
 
 
-def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
-    """Differences with their intervals, one below the other, and zero: `label`, `mean`, `low`,
-    `high`, and `sure` (whether it is beyond noise); without a `mean` the label is a heading. Labels
-    stand above their intervals, so that they are whole on a phone."""
+def intervals(frame: pd.DataFrame, unit: str = "", reference: float = 0) -> Chart:
+    """Differences (ratios, if the `reference` is 1) with their intervals, one below the other:
+    `label`, `mean`, `low`, `high`, and `sure` (whether it is beyond noise); without a `mean` the
+    label is a heading. Labels stand above their intervals, so that they are whole on a phone."""
+    sign = "" if reference else "+"
     tooltips = [alt.Tooltip("label:N", title=" ")]
-    tooltips += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
+    tooltips += [
+        alt.Tooltip(f"{name}:Q", format=f"{sign},.3~r") for name in ("mean", "low", "high")
+    ]
     rows = alt.Chart(frame.assign(row=range(len(frame)))).encode(y=alt.Y("row:O", axis=None))
     base = rows.transform_filter("isValid(datum.mean)").encode(tooltip=tooltips)
     heads = rows.transform_filter("!isValid(datum.mean)")
     colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
-    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True, tickCount=6))
+    x = alt.X(
+        "low:Q", title=unit or None, axis=alt.Axis(format=f"{sign},~f", grid=True, tickCount=6)
+    )
     x = x.scale(nice=True, padding=8)
-    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
+    zero = alt.Chart(pd.DataFrame({"zero": [reference]})).mark_rule(color=SOFT, strokeDash=[2, 3])
     label: dict[str, Any] = {"x": alt.value(0), "text": "label:N"}
     text: dict[str, Any] = {"align": "left", "fontSize": 12, "color": INK}
     dot = base.mark_point(filled=True, size=60, opacity=1, yOffset=6)

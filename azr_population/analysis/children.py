@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from azr_population.analysis.statistics import interval
+from azr_population.reading.run_data import RunData
 from azr_population.runs.records import role_of
-from azr_population.runs.run_data import RunData
 
 YOUNG = 10
 """Steps after its birth in which no other child is held against a member. Not the 20 in which the
@@ -63,6 +63,10 @@ def recovery(runs: Iterable[RunData], metric: str, role: str) -> pd.DataFrame:
             rows.append((operator, step, test.mean, test.low, test.high, len(group), test.n))
     columns = ["operator", "step", "value", "low", "high", "births", "seeds"]
     return pd.DataFrame(rows, columns=columns).sort_values("step", kind="stable")
+
+
+GAPS = {"replaced": "the replaced", "first": "steps 1 to 5", "last": "steps 16 to 20"}
+"""A gap of `children_by_operator` -> the head of its column on a page."""
 
 
 def children_by_operator(run: RunData) -> list[dict[str, Any]]:

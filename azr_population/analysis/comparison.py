@@ -38,8 +38,9 @@ class Pair:
         """`better`, `worse`, `no difference shown`, `no verdict` or `not compared`."""
         if self.metric is None:
             return "not compared"
+        badges = {"higher": "better", "lower": "worse", "no verdict": "no verdict"}
         words = difference_words(self.difference).partition(":")[0]
-        return {"higher": "better", "lower": "worse"}.get(words, words)
+        return badges.get(words, "no difference shown")
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,8 @@ def compare_arms(arguments: Sequence[str], drop_failed: bool = False) -> Compari
     rows = [row for row in rows if not _repeats(row, rows)]
     correct_table(rows)
     step = measuring.step
-    pairs = _pairs(arms, drop_failed)
+    pairs = compare_pairs(arms, drop_failed)
     return Comparison(arms, step, rows, pairs, *differences(arms, step))
-
-
-def compare_skill(arms: Sequence[ComparedArm]) -> list[Pair]:
-    """The sentences alone, of arms that are loaded."""
-    return _pairs(arms, drop_failed=False)
 
 
 def _repeats(row: ComparedMetric, rows: Sequence[ComparedMetric]) -> bool:
@@ -135,7 +131,7 @@ def _mean_tokens(arm: ComparedArm, step: int) -> float:
     return sum(sums) / len(sums) if complete and all(sums) else math.nan
 
 
-def _pairs(arms: Sequence[ComparedArm], drop_failed: bool) -> list[Pair]:
+def compare_pairs(arms: Sequence[ComparedArm], drop_failed: bool = False) -> list[Pair]:
     """A sentence for each two arms, by the first measure of skill that both have, at the last step
     of these two: a third arm that is shorter does not move it. Compared pairs come first."""
     order = [(arm, than) for than, arm in combinations(range(len(arms)), 2)]
@@ -176,7 +172,7 @@ def _pairs(arms: Sequence[ComparedArm], drop_failed: bool) -> list[Pair]:
             if len({*measured.samples.values()}) == 1
         ]
         names = first.name, other.name
-        sentence = comparison_sentence(*names, measure, tests[pair], len(chosen), constant) + end
+        sentence = comparison_sentence(*names, measure, tests[pair], len(chosen), constant, end)
         for arm, measured in zip((first, other), row.measured[::-1], strict=True):
             sentence += _left_out(arm.name, measured, drop_failed)
             if far_apart(measured.samples):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,13 @@ from azr_population.analysis.comparison import Comparison
 from azr_population.analysis.inputs import ComparedArm
 from azr_population.analysis.measuring import ComparedMetric
 from azr_population.analysis.metrics import SHARED, own_metrics
-from azr_population.analysis.seed_plan import SeedPlan
+from azr_population.analysis.seed_plan import SEEDS
 from azr_population.analysis.statistics import LEVEL, band, interval_text
 from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
+from azr_population.reading.tidy import BUDGET, budget
 from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
-from azr_population.runs.tidy import BUDGET, budget
 
 SECTIONS = ("skill", "complexity", "space", "proposing", "training")
 
@@ -51,22 +51,24 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
         console.print(Text(f"note: {printable(warning)}"))
 
 
-def print_plan(plan: SeedPlan) -> None:
-    """Prints how much seeds differ, and which differences so many of them would show."""
+def print_plan(plan: Mapping[str, Any]) -> None:
+    """Prints how much seeds differ, and which differences so many of them would show; `plan` is
+    that of `plan_seeds`."""
     print(
-        f"Seeds of one arm differ by {100 * plan.sd:.1f} points (standard deviation; "
-        f"{plan.spread_of}). Differences in points that are shown in about 4 of 5 comparisons:\n"
+        f"Seeds of one arm differ by {100 * plan['sd']:.1f} points (standard deviation; "
+        f"{plan['of']}). Differences in points that are shown in about 4 of 5 comparisons:\n"
     )
     table = Table(box=None, pad_edge=False)
-    for head in ("seeds in each arm", *map(str, plan.SEEDS)):
+    for head in ("seeds in each arm", *map(str, SEEDS)):
         table.add_column(head, justify="right" if head.isdigit() else "left")
-    for pairs in plan.pairs:
-        shown = (f"{100 * difference:.1f}" for difference in plan.differences(pairs))
-        table.add_row("one pair" if pairs == 1 else f"{pairs} pairs, by Holm", *shown)
+    arms = ["two arms" if r["pairs"] == 1 else f"{r['pairs']} pairs of arms" for r in plan["rows"]]
+    for count, row in zip(arms, plan["rows"], strict=True):
+        shown = (f"{100 * difference:.1f}" for difference in row["shown"].values())
+        table.add_row(count if row["pairs"] == 1 else f"{count}, by Holm", *shown)
     Console(highlight=False).print(table)
-    for pairs in plan.pairs:
-        wanted = (f"{points}: {n or 'above 200'}" for points, n in plan.seeds(pairs).items())
-        count = "one pair" if pairs == 1 else f"{pairs} pairs"
+    for count, row in zip(arms, plan["rows"], strict=True):
+        needed = row["seeds_for_points"].items()
+        wanted = (f"{points}: {n or 'above 200'}" for points, n in needed)
         print(f"\nSeeds in each arm for so many points, {count}: {', '.join(wanted)}", end="")
     print("\nA smaller eval adds its own chance, a longer run may spread seeds further.")
 
@@ -173,9 +175,7 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
         curves = {str(run.path): points for run in arm.runs if len(points := run.curve(metric))}
         if not curves:
             continue
-        main = band(curves).assign(series=arm.name, member=None)
-        main["low"] = main["low"].clip(lower=metric.least)
-        main["high"] = main["high"].clip(upper=metric.most)
+        main = band(curves, metric.least, metric.most).assign(series=arm.name, member=None)
         parts.append(main)
         if len(curves) > 1:
             parts += [

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from azr_population.analysis.inputs import ComparedArm
+from azr_population.analysis.sentences import joined
 from azr_population.config.effects import INCIDENTAL, OPTIONAL, touches_only
+from azr_population.reading.run_data import WEIGHTS, RunData
 from azr_population.runs.azr_log import SETTINGS
-from azr_population.runs.run_data import WEIGHTS, RunData
-from azr_population.runs.run_warnings import warnings_of
 
 GROUPS = {
     "base": ("base",),
@@ -67,7 +67,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> tuple[list[Difference
 def _gone_wrong(arm: ComparedArm) -> list[str]:
     """Warnings from the records of an arm's runs: the first of each kind, and in how many runs."""
     runs = [run for run in arm.runs if not run.is_log]
-    warnings = [{warning.kind: warning for warning in reversed(warnings_of(run))} for run in runs]
+    warnings = [{warning.kind: warning for warning in reversed(run.warnings)} for run in runs]
     return [
         f"{arm.name}, {len(those)} of {len(runs)} runs: {min(those).text}."
         for kind in dict.fromkeys(kind for by_kind in warnings for kind in by_kind)
@@ -79,8 +79,7 @@ def short_differences(*arms: ComparedArm) -> str:
     """`rewards and budgets differ`; empty where nothing but the method does."""
     groups = dict.fromkeys(row.group for row in _rows(arms, "settings"))
     names = [_PLURAL.get(group, group) for group in groups if group in GROUPS]
-    *most, last = names or [""]
-    return f"{', '.join(most)}{' and ' if most else ''}{last} differ" if last else ""
+    return f"{joined(names)} differ" if names else ""
 
 
 def _rows(arms: Sequence[ComparedArm], source: str) -> list[Difference]:

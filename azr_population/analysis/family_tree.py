@@ -130,7 +130,10 @@ def _figure(
         }
         for person in drawn
     )
-    lines["label_row"] = _label_rows(lines)
+    labelled = lines.loc[lines["alive"], "row"].sort_values()
+    gap = 12 * len(lines) / _height(len(lines))
+    lines["label_row"] = lines["row"].astype(float)
+    lines.loc[labelled.index, "label_row"] = charts.spread(labelled, gap, -0.5, len(lines) - 1.0)
     links = [
         {"born": person.born, "row": rows[person.id], "from_row": rows[parent]}
         | {"kin": kin[person.id], "second": index > 0}
@@ -238,18 +241,3 @@ def _fate(person: Individual, last: int) -> str:
         return "alive, has not played yet" if person.born == last and last else "alive"
     fitness = "" if person.fitness is None else f", fitness {format_number(person.fitness, False)}"
     return f"replaced at step {person.died}{fitness}"
-
-
-def _label_rows(lines: pd.DataFrame) -> pd.Series:
-    """The rows at which the names of the living stand: below each other without overlap."""
-    gap = 12 * len(lines) / _height(len(lines))
-    places = lines["row"].astype(float)
-    living = places[lines["alive"]].sort_values().index
-    lowest, highest = len(lines) - 1.0, -0.5
-    for at in reversed(living):  # up from the end, so that none falls below the plot
-        places[at] = min(places[at], lowest)
-        lowest = places[at] - gap
-    for at in living:
-        places[at] = max(places[at], highest)
-        highest = places[at] + gap
-    return places

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from azr_population.analysis import charts
 from azr_population.analysis.html import embed, format_number
 from azr_population.domains.metric import Metric
+from azr_population.reading.run_data import RunData
 from azr_population.runs.records import Record, by_number
-from azr_population.runs.run_data import RunData
 
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
 _UNDRAWN = {"time/step", *_EVALS}
@@ -30,7 +30,7 @@ def run_figures(
     table: pd.DataFrame, metrics: Sequence[Metric], events: Sequence[int], steps: int
 ) -> tuple[dict[str, list[Markup]], dict[str, list[str]]]:
     """Charts by section of the page, and a sentence on each metric that does not change or was
-    measured twice."""
+    measured once or twice."""
     figures: dict[str, list[Markup]] = {}
     constant: dict[str, list[str]] = {}
     all_lines = [
@@ -41,13 +41,14 @@ def run_figures(
     ]
     for section, title, note, rows, options in all_lines:
         percent = bool(options.get("percent"))
-        if rows["step"].nunique() == 2 < table["step"].nunique():
+        meaning = f" ({note})" if note else ""
+        if 0 < rows["step"].nunique() <= 2 < table["step"].nunique():
             ends = rows[rows["member"].isna()].groupby("series", sort=False)["value"]
-            changes = (
-                f"{name} {' to '.join(format_number(v, percent) for v in values.iloc[[0, -1]])}"
-                for name, values in ends
-            )
-            constant.setdefault(section, []).append(f"{title}: {', '.join(changes)}.")
+            changes = []
+            for name, values in ends:
+                texts = [format_number(value, percent) for value in values.iloc[[0, -1]]]
+                changes.append(f"{name} {' to '.join(dict.fromkeys(texts))}")
+            constant.setdefault(section, []).append(f"{title}{meaning}: {', '.join(changes)}.")
         elif rows["value"].nunique() > 1:
             columns = ["step", "series", "member", "value", "piece"]
             rows = rows[[name for name in columns if name in rows]]
@@ -55,7 +56,7 @@ def run_figures(
             figures.setdefault(section, []).append(embed(chart, title, note))
         elif len(rows):
             value = format_number(float(rows["value"].iloc[0]), percent)
-            constant.setdefault(section, []).append(f"{title}: {value} throughout.")
+            constant.setdefault(section, []).append(f"{title}{meaning}: {value} throughout.")
     if evolving := _learning_rates(table):
         figures["training"] = figures.get("training", []) + evolving
     return figures, constant
@@ -101,9 +102,11 @@ def _metric_lines(table: pd.DataFrame, metrics: Sequence[Metric]) -> Iterator[Li
         if metric.name in ("solve_rate", "valid_frac"):
             types = table[table["metric"].str.fullmatch(rf"type/[^/]+/{metric.name}")]
             types = types.assign(series=types["metric"].str.split("/").str[1], member=None)
-            colours = dict(zip(types["series"].unique(), charts.CATEGORIES[6:2:-1], strict=False))
+            names = types["series"].unique()
+            colours = dict(zip(names, charts.CATEGORIES[6:2:-1], strict=False))
             options = {"percent": True, "smooth": True, "colours": colours}
-            yield metric.section, f"{metric.title} by task type", "", types, options
+            if len(names) > 1:  # of one type it is the chart before
+                yield metric.section, f"{metric.title} by task type", "", types, options
 
 
 def _in_pieces(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -187,12 +190,12 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     for side in ("row", "column"):
         short = cells[side].str.extract(r"^(\w)\w*_(\d+)$")
         cells[side] = (short[0].str.upper() + short[1]).fillna(cells[side])
-    slots = " T2 is a slot: games of replaced members are included." if replaced else ""
+    slots = f" {cells['row'].iloc[0]} is every member of that name, replaced ones too."
     note = (
         "Share of a teacher's valid tasks (row) that a student (column) solved, and their matches."
     )
     chart = charts.heatmap(cells[["row", "column", "value", "count"]], counts="matches")
-    return embed(chart, "Match-ups", note + slots)
+    return embed(chart, "Match-ups", note + slots * (replaced > 0))
 
 
 def filled_cells(run: RunData) -> str:

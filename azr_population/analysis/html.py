@@ -152,6 +152,7 @@ def format_number(value: float, percent: bool) -> str:
     places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
     if unit:
         places = 1 if size < 10 else 0
+    value = round(value, places) + 0.0  # -0.0 becomes 0.0
     return f"{value:{',' if size >= 10000 else ''}.{places}f}{unit}"
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import seed_folders
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import seed_folders
 
 _EVAL_SETTINGS = (
     *("eval.tasks_per_type", "eval.seed", "task.types", "task.domain"),

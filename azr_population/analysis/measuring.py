@@ -16,15 +16,10 @@ from itertools import combinations
 from azr_population.analysis.inputs import ComparedArm, conditions
 from azr_population.analysis.metrics import MetricSamples
 from azr_population.analysis.sentences import difference_words, in_sentence
-from azr_population.analysis.statistics import (
-    NOTHING,
-    REDUCERS,
-    Estimate,
-    with_holm,
-)
+from azr_population.analysis.statistics import NOTHING, REDUCERS, Estimate, with_holm
 from azr_population.domains.metric import Metric
+from azr_population.reading.run_data import RunData
 from azr_population.runs.azr_log import MEASURED_DIFFERENTLY
-from azr_population.runs.run_data import RunData
 
 PRIMARY_METRICS = ("validation", "benchmark/pass@1", "eval/greedy")
 """Metrics by which an arm is better: the first that both arms have and measured alike counts."""
@@ -144,10 +139,8 @@ class Measuring:
         samples: dict[str, float] = {}
         failed: dict[str, str] = {}
         unknown: dict[str, str] = {}
-        recorded = False
         for run in arm.runs:
             value, why, has_failed = self._of_run(run, metric, at)
-            recorded = recorded or value is not None or has_failed or "impossible" in why
             if value is not None:
                 samples[str(run.path)] = value
             elif has_failed:

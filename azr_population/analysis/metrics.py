@@ -11,7 +11,7 @@ from typing import Any
 from azr_population.analysis.statistics import LEVEL, NOTHING, Estimate, compare, interval
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.metric import SOLVERS, Metric
-from azr_population.runs.run_data import RunData
+from azr_population.reading.run_data import RunData
 
 
 def _eval(name: str, title: str, about: str = "", **more: Any) -> Metric:
@@ -44,17 +44,19 @@ SHARED = (
     Metric("answer_reward", "Reward of answers", roles=SOLVERS, section="skill", **_SIGNED),
     Metric("proposal_tokens", "Proposal length", "", "tokens", **_PROPOSING),
     Metric("answer_tokens", "Answer length", "", "tokens", roles=SOLVERS, **_PROPOSING),
-    Metric("coverage", "Coverage", "cells so far; it can only grow", "cells", **_SPACE),
+    Metric("coverage", "Coverage", "cells filled so far; a jump can be a single task",
+           "cells", **_SPACE),
     Metric("coverage_per_task", "Coverage per equal number of tasks", "12 tasks a step", "cells",
            **_SPACE),
     Metric("mu", "Rating mu", "", "points", roles=("teacher",), **_STANDING),
     Metric("sigma", "Rating sigma", "how unsure mu is", "points"),
     Metric("win_rate", "Games won", "a draw counts half", percent=True, roles=("student",)),
-    Metric("weight_cosine", "Similarity of adapters", "mean cosine of their updates",
+    Metric("weight_cosine", "Similarity of adapters",
+           "mean cosine of two updates: 0 unrelated, 1 alike",
            roles=SOLVERS, **_STANDING, **_SIGNED),
     Metric("eval/disagreement", "Disagreement", "of two students", percent=True, roles=()),
-    Metric("eval/member_std", "Spread of students' skill", "sd beyond the eval's noise",
-           percent=True, roles=(), **_STANDING),
+    Metric("eval/member_std", "Spread of students' skill",
+           "standard deviation over students, less the noise", percent=True, roles=(), **_STANDING),
     Metric("eval/rating_corr", "Rating and skill", "correlation over students", roles=(),
            **_SIGNED),
     Metric("grad_norm", "Gradient norm", "before clipping", **_TRAINING),
@@ -92,9 +94,14 @@ class MetricSamples:
     """The reduction of a seed's curve to one number, a name in `REDUCERS`."""
     by_arm: Mapping[str, Mapping[str, float]]
 
+    @property
+    def percent(self) -> bool:
+        """Whether the numbers are fractions, which are shown in percent."""
+        return self.metric is not None and self.metric.percent and self.reduce != "autocorrelation"
+
     def value(self, arm: str) -> Estimate:
         """The mean of an arm; its interval ends where no value of the metric can lie."""
-        estimate = interval(self.by_arm[arm])
+        estimate = interval(self.by_arm.get(arm, {}))
         return estimate.within(*self.metric.bounds(self.reduce)) if self.metric else estimate
 
     def difference(

@@ -12,20 +12,17 @@ import yaml
 from markupsafe import Markup
 
 from azr_population.analysis import figures, html, run_tables, task_cards
-from azr_population.analysis.changes import (
-    measured_changes,
-    tiles_of,
-)
-from azr_population.analysis.children import children_by_operator
+from azr_population.analysis.changes import measured_changes, tiles_of
+from azr_population.analysis.children import GAPS, children_by_operator
 from azr_population.analysis.family_tree import family_trees
 from azr_population.analysis.metrics import SHARED, own_metrics
 from azr_population.analysis.summary import summary
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
-from azr_population.runs.run_data import RunData
-from azr_population.runs.run_warnings import RunWarning, warnings_of
-from azr_population.runs.tidy import BUDGET
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import BUDGET
+from azr_population.runs.run_warnings import RunWarning
 
 SECTIONS = {
     "a-task": "A task",
@@ -78,10 +75,11 @@ def _page(run: RunData) -> str:
     domain = run.domain
     changes = measured_changes(run, last)
     end = summary(run, changes)
-    tiles = tiles_of(table, changes, last, next(iter(domain.measures), None))
-    chosen = task_cards.examples(
-        lambda: run.read("tasks"), last, next((m.name for m in domain.measures), "")
-    )
+    size = next(iter(domain.measures), None)
+    children = children_by_operator(run)
+    gaps = [key for key in GAPS if any(row[key] is not None for row in children)]
+    tiles = tiles_of(table, changes, last, size)
+    chosen = task_cards.examples(run.tasks, last, size.name if size else "")
     wrong = end.wrong
     state, status = _status(last if steps else 0, planned, run.directory.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
@@ -114,7 +112,8 @@ def _page(run: RunData) -> str:
         match_ups=figures.match_ups(matches, len(born)),
         members_now=run_tables.members_now(steps, born),
         trees=family_trees(born, members, last),
-        children=children_by_operator(run),
+        children=[{**row, "gaps": [row[key] for key in gaps]} for row in children],
+        gaps=[GAPS[key] for key in gaps],
         born=born,
         pairs=[
             (task_cards.card(domain, early, "early"), task_cards.card(domain, late, "late"))
@@ -147,7 +146,7 @@ def _environment(environment: Mapping[str, Any]) -> dict[str, str]:
 def _warnings(run: RunData) -> list[str]:
     """The run's warnings, each kind once: that of the first member, and who else has it."""
     by_kind: dict[str, list[RunWarning]] = {}
-    for warning in warnings_of(run):
+    for warning in run.warnings:
         by_kind.setdefault(warning.kind, []).append(warning)
     return [
         f"{first.text}; also {', '.join(warning.member for warning in others)}"

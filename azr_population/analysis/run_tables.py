@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from azr_population.printable import duration
+from azr_population.reading.tidy import BUDGET
 from azr_population.runs.records import (
     ROLES,
     Birth,
@@ -16,7 +17,6 @@ from azr_population.runs.records import (
     rating,
     role_of,
 )
-from azr_population.runs.tidy import BUDGET
 
 
 def members_now(metrics: Sequence[Record], births: Sequence[Birth]) -> list[dict[str, Any]]:

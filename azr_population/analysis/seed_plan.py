@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,52 +15,32 @@ from azr_population.analysis.sentences import in_sentence
 from azr_population.analysis.statistics import LEVEL, detectable, seeds_for, upper_sd
 from azr_population.errors import UserError
 
-
-@dataclass(frozen=True)
-class SeedPlan:
-    """Differences that numbers of seeds would show, from how much runs of one arm differ."""
-
-    sd: float
-    """The standard deviation of the score over seeds."""
-    freedom: int
-    """Degrees of freedom of `sd`; the differences are for its upper bound."""
-    spread_of: str
-    """The measure and the runs that vary so."""
-    pairs: Sequence[int]
-    """Numbers of pairs of arms, corrected by Holm: the first verdict has the level over them."""
-
-    SEEDS = (3, 4, 6, 8, 12, 24)
-    POINTS = (5, 3, 2, 1)
-
-    def differences(self, pairs: int) -> list[float]:
-        """For each of `SEEDS` the difference that is shown with a chance of about 80%."""
-        sd = upper_sd(self.sd, self.freedom)
-        return [detectable(sd, n, LEVEL / pairs) for n in self.SEEDS]
-
-    def seeds(self, pairs: int) -> dict[int, int | None]:
-        """Seeds in each arm by the difference in points that they show; None: above 200."""
-        sd = upper_sd(self.sd, self.freedom)
-        return {points: seeds_for(sd, points / 100, LEVEL / pairs) for points in self.POINTS}
-
-    def to_json(self) -> dict[str, Any]:
-        """For scripts; differences are fractions."""
-        rows = [
-            {"pairs": count, "shown": dict(zip(self.SEEDS, self.differences(count), strict=True))}
-            | {"seeds_for_points": self.seeds(count)}
-            for count in self.pairs
-        ]
-        return {"sd": self.sd, "of": self.spread_of, "rows": rows}
+SEEDS = (3, 4, 6, 8, 12, 24)
+"""Seeds in each arm of which a plan says what they show."""
+POINTS = (5, 3, 2, 1)
+"""Differences of which a plan says how many seeds show them."""
 
 
-def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
-    """The plan from the spread within the arms that the arguments name;
-    `pairs` are by default one, and as many as these arms have. Raises UserError: no arm has two
-    seeds with a score at its end."""
+def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> dict[str, Any]:
+    """The differences that numbers of seeds would show, from the spread within the arms that the
+    arguments name, as JSON.
+
+    Args:
+        pairs: numbers of pairs of arms; by default one, and as many as these arms have.
+
+    Returns:
+        `sd` over seeds; `of`, the measure and the runs that vary so; `rows`, for each number of
+        `pairs` (the first verdict by Holm has the level over them): `shown`, by seeds in each arm
+        the difference (a fraction) that shows with a chance of about 80%, and `seeds_for_points`,
+        by points of difference the seeds that would show it (None: above 200).
+
+    Raises UserError: no arm has two seeds with a score at its end.
+    """
     arms = arms_of(arguments, fewest=1)
     for name in PRIMARY_METRICS:
         metric = all_metrics()[name]
-        rows = [Measuring([arm], drop_failed=True).row(metric) for arm in arms]
-        samples = [list(row.measured[0].samples.values()) for row in rows]
+        measured = [Measuring([arm], drop_failed=True).row(metric).measured[0] for arm in arms]
+        samples = [list(each.samples.values()) for each in measured]
         samples = [values for values in samples if len(values) > 1]
         if not samples:
             continue
@@ -70,7 +49,13 @@ def plan_seeds(arguments: Sequence[str], pairs: Sequence[int] = ()) -> SeedPlan:
         runs = f"{sum(map(len, samples))} runs of {len(samples)} arm{'s' * (len(samples) > 1)}"
         pairs = pairs or sorted({1, max(math.comb(len(arms), 2), 1)})
         sd = math.sqrt(squares / freedom)
-        return SeedPlan(sd, freedom, f"{in_sentence(metric)}, {runs}", pairs)
+        most = upper_sd(sd, freedom)
+        rows = [
+            {"pairs": count, "shown": {n: detectable(most, n, LEVEL / count) for n in SEEDS}}
+            | {"seeds_for_points": {x: seeds_for(most, x / 100, LEVEL / count) for x in POINTS}}
+            for count in pairs
+        ]
+        return {"sd": sd, "of": f"{in_sentence(metric)}, {runs}", "rows": rows}
     raise UserError(
         "no arm has two seeds with a score at its end, so how much seeds differ is unknown; "
         "compare --plan without runs takes the committed ones"

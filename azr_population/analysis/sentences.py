@@ -1,4 +1,7 @@
-"""Sentences and words that numbers make: for comparisons, recipes, figures, runs and cross-play."""
+"""Sentences and words that numbers make: for comparisons, recipes, figures, runs and cross-play.
+
+All other modules take their sentences from here; they choose what is compared.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,26 @@ def in_sentence(metric: Metric) -> str:
 
 
 def difference_words(test: Estimate) -> str:
-    """`higher`, `lower`, `no difference shown`, or why there is no verdict; by the test's p."""
+    """`higher`, `lower`, `no difference shown`, or why there is no verdict; by the test's p, which
+    is named where the interval excludes 0 and p, corrected, does not decide."""
     if math.isnan(test.low):
         return "no verdict" if min(test.counts) < FEWEST else "no verdict: no variance"
-    if not test.p < LEVEL:
-        return "no difference shown"
-    return "higher" if test.mean > 0 else "lower"
+    if test.p < LEVEL:
+        return "higher" if test.mean > 0 else "lower"
+    return f"not shown, p = {test.p:.2g} by Holm" if test.sign() else "no difference shown"
 
 
 def comparison_sentence(
-    arm: str, than: str, measure: str, test: Estimate, pairs: int, constant: Sequence[str]
+    arm: str, than: str, measure: str, test: Estimate, pairs: int, constant: Sequence[str], end: str
 ) -> str:
-    """A sentence on `arm` against `than`, from the test of a share of tasks.
+    """A sentence on `arm` against `than`, from the test of a share of tasks; where there is no
+    verdict a second one says why.
 
     Args:
         measure: the metric in words.
         pairs: for how many pairs p was corrected.
         constant: the arms whose seeds all have one score.
+        end: what it cost and other settings, as the (first) sentence ends.
     """
     n, m = test.counts
     seeds = f"{n} seed{'s' * (n > 1)}" if n == m else f"{n} seeds against {m}"
@@ -51,14 +57,14 @@ def comparison_sentence(
     if math.isnan(test.low):
         if abs(test.mean) < 1e-9:
             scores = f"as high as {than} on {measure}"
-        why = "fewer than three seeds"
+        why = "Fewer than three seeds"
         if min(n, m) >= FEWEST:
-            why = f"all seeds of {' and of '.join(constant)} score the same"
-        return f"No verdict: {arm} scores {scores}, {seeds}; {why}, this may be chance"
+            why = f"All seeds of {' and of '.join(constant)} score the same"
+        return f"No verdict: {arm} scores {scores}, {seeds}{end}. {why}: this may be chance"
     holm_note = f", p = {test.p:.2g} by Holm for {pairs} pairs" if pairs > 1 else ""
     if test.p < LEVEL:
         low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
-        return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}"
+        return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}{end}"
     sd, level = test.upper_sd, LEVEL / pairs
     reach, needed = 100 * detectable(sd, min(n, m), level), seeds_for(sd, WORTH, level)
     would = (
@@ -70,11 +76,11 @@ def comparison_sentence(
     text = interval_text(test, percent=True, signed=True)
     return (
         f"No difference is shown between {arm} and {than} on {measure}: {text}, {seeds}{holm_note};"
-        f" {would}"
+        f" {would}{end}"
     )
 
 
-def excluded(test: Estimate, margin: float) -> str:
+def _excluded(test: Estimate, margin: float) -> str:
     """Differences that a test without a verdict rules out, and seeds that would show `WORTH`."""
     seeds = seeds_for(test.sd, WORTH, test.level) or "above 200"
     worth = f"{100 * WORTH:.0f} points" + " beyond the margin" * (margin != 0)
@@ -82,6 +88,78 @@ def excluded(test: Estimate, margin: float) -> str:
         f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {seeds} "
         "seeds an arm"
     )
+
+
+def verdict_of(test: Estimate, margin: float, planned: int) -> str:
+    """`shown`, `refuted`, `not shown`, or why it is `not decided`; the test's p is corrected.
+
+    Args:
+        margin: the hypothesis is that the mean is above it.
+        planned: seeds of each arm at which it is decided.
+    """
+    if not test.n:
+        return "not decided: nothing was measured"
+    if set(test.counts) != {planned}:
+        return f"not decided (planned for {planned} seeds, here {counts_text(test)})"
+    if math.isnan(test.p):
+        return "not decided: one seed, or no variance, has no interval"
+    if not test.p < LEVEL:
+        return "not shown"
+    return "shown" if test.mean > margin else "refuted"
+
+
+def hypothesis_sentence(
+    *,
+    claim: str,
+    row: str,
+    arm: str,
+    than: str,
+    margin: float,
+    test: Estimate,
+    percent: bool,
+    verdict: str,
+) -> str:
+    """A hypothesis as it was written, its test and what came out, in Markdown: `Two beat one. eval,
+    b minus a: +2.4 points [-0.4, 5.1] (98.8% interval), n=6, p=0.1: not shown`. A share of tasks
+    says what its null excludes."""
+    compared = f"`{arm}`" + (f" minus `{than}`" if than else "")
+    text = f"{claim} {row}, {compared}" + (f" (above {margin:g}?)" if margin else "")
+    if test.n:
+        numbers = interval_text(test, percent, signed=bool(than))
+        level, seeds = f"{1 - test.level:.1%} interval", counts_text(test)
+        text += f": {numbers} ({level}), n={seeds}, p={test.p:.2g}"
+    text += f": **{verdict}**"
+    return text + _excluded(test, margin) if percent and verdict == "not shown" else text
+
+
+def counts_text(test: Estimate) -> str:
+    """`6`, or `6 and 5` where the arms have different numbers of seeds."""
+    return " and ".join(map(str, dict.fromkeys(test.counts)))
+
+
+def change_sentence(lead: str, ends: str, test: Estimate, percent: bool, over: str) -> str:
+    """`Programs grew: 6.9 to 8.1 lines, +1.20 [0.60, 1.80] (95%, over steps)`.
+
+    Args:
+        ends: the first and the last value in words.
+        test: of the change; its observations are `over` so.
+    """
+    basis = "no interval" if test.sign() is None else f"95%, over {over}"
+    return f"{lead}: {ends}, {interval_text(test, percent, signed=True)} ({basis})"
+
+
+_CROSS_PLAY = {
+    "student": "of the earliest teachers' tasks solved",
+    "teacher": "of their tasks left unsolved by the earliest students",
+}
+
+
+def progress_sentence(run: str, role: str, first: int, last: int, change: Estimate) -> str:
+    """Late members of a role against early ones, by step, on tasks of the other side's earliest;
+    the change is one of a share of tasks."""
+    points = interval_text(change, percent=True, signed=True)
+    sides = f"{role}s of step {last} against those of step {first}"
+    return f"{run}: {sides}: {points} {_CROSS_PLAY[role]}"
 
 
 SIGNS = {
@@ -104,7 +182,7 @@ def grouped_by_sign(signs: Mapping[str, int | None], kind: str) -> str:
     for name, sign in signs.items():
         groups.setdefault(sign_word(sign, kind), []).append(with_article(name))
     if len(groups) == 1 and len(signs) > 2:
-        return f"{next(iter(groups))} with all"
+        return f"{next(iter(groups))} in all arms"
     return "; ".join(f"{word} with {joined(names)}" for word, names in groups.items())
 
 

@@ -349,11 +349,13 @@ def _digits(value: float, places: int, signed: bool) -> str:
     return f"{round(value, places) + 0.0:{'+' * signed},.{places}f}"  # never -0.0
 
 
-def band(curves: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """The mean of the seeds' curves with its `interval` at every step that all of them have:
-    `step`, `value`, `low`, `high` (missing without an interval)."""
+def band(
+    curves: Mapping[str, pd.Series], least: float = -math.inf, most: float = math.inf
+) -> pd.DataFrame:
+    """The mean of the seeds' curves with its `interval`, within `least` and `most`, at every step
+    that all of them have: `step`, `value`, `low`, `high` (missing without an interval)."""
     table = pd.DataFrame(dict(curves)).dropna() if curves else pd.DataFrame()
-    tests = [interval(row) for row in table.to_numpy(dtype=float).tolist()]
+    tests = [interval(row).within(least, most) for row in table.to_numpy(dtype=float).tolist()]
     rows = {"step": table.index, "value": [test.mean for test in tests]}
     rows |= {name: [getattr(test, name) for test in tests] for name in ("low", "high")}
     return pd.DataFrame(rows)

@@ -10,14 +10,9 @@ from typing import Any, NamedTuple
 
 from azr_population.analysis.changes import SHORT, Change, nothing_valid
 from azr_population.analysis.html import format_number
-from azr_population.analysis.statistics import (
-    LEVEL,
-    Estimate,
-    compare,
-    interval_text,
-    tenth,
-    with_holm,
-)
+from azr_population.analysis.sentences import change_sentence
+from azr_population.analysis.statistics import LEVEL, Estimate, compare, tenth, with_holm
+from azr_population.reading.run_data import RunData
 from azr_population.runs.records import (
     best_of,
     conservative,
@@ -25,7 +20,6 @@ from azr_population.runs.records import (
     member_scores,
     metrics_of_members,
 )
-from azr_population.runs.run_data import RunData
 
 BETTER, GREW = "Students got better", "Programs grew"
 
@@ -71,7 +65,7 @@ def summary(run: RunData, changes: Mapping[str, Change]) -> Summary:
 
 def _students(changes: Mapping[str, Change], last: int) -> str:
     """Whether students got better at held-out tasks; a solve rate rises when tasks get easier."""
-    few = f" {last} steps are few; only other seeds show whether it comes back." * (last <= SHORT)
+    few = f" {last} steps are few; only other seeds show whether it is repeated." * (last <= SHORT)
     if last < 2:
         return "One step is recorded: nothing can have changed yet." if last else ""
     change = changes.get("eval/greedy")
@@ -79,24 +73,23 @@ def _students(changes: Mapping[str, Change], last: int) -> str:
         change = changes.get("solve_rate")
         if change is None:
             return ""
-        ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
+        width = tenth(last)
+        steps = f"first and last {width} steps" if width > 1 else "first and last step"
         return (
             f"Whether students got better is not measured (fewer than two evals); of their own "
-            f"tasks they solve {ends} ({_ends(last)}).{few}"
+            f"tasks they solve {_shares(change)} ({steps}).{few}"
         )
-    test = change.difference
-    ends = f"{format_number(change.first, True)} to {format_number(change.last, True)}"
-    words = f"{ends}, {interval_text(test, True, True)}"
-    words += "" if test.sign() is None else " (95%, over tasks)"
-    lead = {1: f"{BETTER} at", -1: "Students got worse at"}
-    start = lead.get(test.sign() or 0, "No change of students at")
-    shown = " is shown" * (not test.sign())
-    return f"{start} held-out tasks{shown}: {words}.{few}"
+    lead = {
+        1: f"{BETTER} at held-out tasks",
+        -1: "Students got worse at held-out tasks",
+        0: "No change of students at held-out tasks is shown",
+    }[change.difference.sign() or 0]
+    return f"{change_sentence(lead, _shares(change), change.difference, True, 'tasks')}.{few}"
 
 
-def _ends(last: int) -> str:
-    width = tenth(last)
-    return f"first and last {width} steps" if width > 1 else "first and last step"
+def _shares(change: Change) -> str:
+    """`30% to 60%`."""
+    return f"{format_number(change.first, True)} to {format_number(change.last, True)}"
 
 
 def _programs(changes: Mapping[str, Change]) -> str:
@@ -104,16 +97,11 @@ def _programs(changes: Mapping[str, Change]) -> str:
     lines, solved = changes.get("lines"), changes.get("solve_rate")
     if lines is None or solved is None:
         return ""
-    test = lines.difference
-    lead = {1: GREW, -1: "Programs shrank"}.get(test.sign() or 0, "That programs grew is not shown")
-    few = test.sign() is None
-    words = "steps too few for an interval" if few else "95%, over steps"
-    change = "" if few else f", {interval_text(test, False, True)}"
-    return (
-        f"{lead}: {lines.first:.1f} to {lines.last:.1f} lines{change} ({words}); "
-        f"{format_number(solved.first, True)} to {format_number(solved.last, True)} "
-        "of the attempts solve them."
-    )
+    lead = {1: GREW, -1: "Programs shrank", 0: "That programs grew is not shown"}
+    ends = f"{lines.first:.1f} to {lines.last:.1f} lines"
+    start = lead[lines.difference.sign() or 0]
+    grown = change_sentence(start, ends, lines.difference, False, "steps")
+    return f"{grown}; {_shares(solved)} of the attempts solve them."
 
 
 def _held_out(run: RunData) -> str:
@@ -191,7 +179,7 @@ def evolution_sentence(run: RunData) -> str:
     return (
         f"Evolution: {count}, {len(tests)} tested against the parent: {better or 'none'} better, "
         f"{worse or 'none'} worse, {len(tests) - len(differing) or 'none'} not shown to differ "
-        "(95% over tasks, by Holm for all children)."
+        "(95% over tasks, corrected for the number of tests)."
     )
 
 
@@ -207,4 +195,6 @@ def _next(run: RunData) -> list[str]:
     play = f"azr-population play {path}"
     if run.last < steps:
         return [resume, play]
-    return [play, resume, f"azr-population compare {path} OTHER_RUN"]
+    runs = (file.parent for file in sorted(run.path.parent.glob("*/config.yaml")))
+    others = [shlex.quote(str(each)) for each in runs if each != run.path]
+    return [play, resume, *(f"azr-population compare {path} {other}" for other in others[:1])]

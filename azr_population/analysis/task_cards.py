@@ -32,18 +32,15 @@ class Examples(NamedTuple):
     """The largest programs that were not solved in any of their tasks."""
 
 
-def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Examples:
-    """Reads the tasks twice, so that only those shown are in memory whole; `size` is the measure
-    that programs are large by.
-
-    A program counts once among the hardest, by its hardest task.
-    """
+def examples(tasks: Sequence[Record], last: int, size: str) -> Examples:
+    """Chooses from the tasks of a run of `last` steps; `size` is the measure that programs are
+    large by. A program counts once among the hardest, by its hardest task."""
     rows = [
         (
             *(task.get("type") or "?", task.get("program") or "", task["step"]),
             *(task.get("solve_rate"), finite_or_none(task.get(size)) or 0.0),
         )
-        for task in read()
+        for task in tasks
     ]
     table = pd.DataFrame(rows, columns=["type", "program", "step", "rate", "size"])
     table = table.astype(dict.fromkeys(("step", "rate", "size"), float))
@@ -59,11 +56,9 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     solved, never = hard[hard["rate"] > 0], hard[hard["rate"] <= 0]
     never = never[~never["program"].isin(solved["program"])]
     hardest = [part.drop_duplicates("program").index[:HARDEST] for part in (solved, never)]
-    wanted = {at for group in (*pairs, *hardest) for at in group}
-    shown = {at: task for at, task in enumerate(read()) if at in wanted}
     return Examples(
-        [(shown[early_at], shown[late_at]) for early_at, late_at in pairs],
-        *([shown[at] for at in group] for group in hardest),
+        [(tasks[early_at], tasks[late_at]) for early_at, late_at in pairs],
+        *([tasks[at] for at in group] for group in hardest),
     )
 
 
@@ -133,7 +128,7 @@ def completions(
 
 
 def _of_step(kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> list[Markup]:
-    """First one of each (verdict, reason), then more; proposals before attempts."""
+    """The cards of a step: each (verdict, reason) once, then more; proposals before attempts."""
     ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
     rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
     shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
@@ -145,7 +140,7 @@ def _kind(row: Record) -> tuple[str, str]:
 
 
 def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Markup:
-    """One, folded unless `open`."""
+    """The card of one completion, folded unless `open`."""
     verdict, reason = _kind(row)
     text = meaning(reason, row.get("finished"))
     prompt, written = (row.get(key) or "" for key in ("prompt", "completion"))

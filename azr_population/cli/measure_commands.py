@@ -154,7 +154,7 @@ def compare(runs: Sequence[str], out: Path, drop_failed: bool, plan: bool, as_js
         ours = [str(recipes_folder() / "runs" / "defaults")]
         seeds = plan_seeds(runs) if runs else plan_seeds(ours, pairs=(1, 3))
         if as_json:
-            print(json.dumps(seeds.to_json(), indent=2))
+            print(json.dumps(seeds, indent=2))
         else:
             print_plan(seeds)
         return
@@ -204,7 +204,7 @@ def crossplay(**options: Any) -> None:
 @out_option(metavar="DIR", help="runs, and results in results/NAME; default: runs/recipes")
 @flag("--save-results", help="write the recipe's results and the runs' metrics, for a commit")
 @int_option("--jobs", default=1, help="runs at a time")
-def recipe(show_list: bool, **options: Any) -> int:
+def recipe(show_list: bool, name: str | None, **options: Any) -> int:
     """Run a recipe for one of the paper's tables or figures, and draw it.
 
     \b
@@ -212,12 +212,10 @@ def recipe(show_list: bool, **options: Any) -> int:
       azr-population recipe fig3_dynamics --from-results
     """
     from azr_population.experiments.command import print_list, run_recipe
-    from azr_population.experiments.plan import RecipeOptions
 
-    typed = RecipeOptions(**options)
-    if typed.from_results and not typed.name:
+    if options["from_results"] and not name:
         raise UserError("--from-results draws one recipe; name it, or see recipe --list")
-    if show_list or not typed.name:
-        print_list(typed)
+    if show_list or not name:
+        print_list()
         return 0
-    return run_recipe(typed)
+    return run_recipe(name, **options)

@@ -101,7 +101,10 @@ def referee(**limits: Any) -> None:
 
 
 @app.command()
-@flag("--azr", help="what runs inside AZR lack here, and the line that installs it")
+@flag(
+    "--azr",
+    help="packages that AZR imports and this environment lacks, with the line that installs them",
+)
 def doctor(azr: bool) -> int:
     """Print what this machine has, and what works here."""
     from azr_population.hosts.local.doctor import doctor, doctor_azr

@@ -66,6 +66,11 @@ def demo(overrides: Sequence[str]) -> int:
       azr-population demo
       azr-population demo run.steps=100 run.dir=runs/long
     """
+    print(
+        "Two teachers write small programs, two students predict what these return; a sandbox "
+        "judges. docs/laptop.md explains the words below.",
+        flush=True,
+    )
     return _start([*DEMO.split(), *overrides])
 
 
@@ -95,7 +100,7 @@ def _start(
         from azr_population.hosts.local.run import train as play
 
         return play(settings).exit_code
-    from azr_population.hosts.local.local_plan import lines, resolve, with_layout
+    from azr_population.hosts.local.local_plan import page, resolve, with_layout
 
     plan = resolve(settings)
     if show_config:
@@ -103,8 +108,7 @@ def _start(
 
         print(explained(settings), end="")
     else:
-        planned = lines(with_layout(plan))
-        print_lines(*planned, "nothing was started; leave out --dry-run to play")
+        print_lines(*page(with_layout(plan)))
     return 0
 
 
@@ -165,9 +169,8 @@ def report(path: Path, out: Path | None) -> None:
     "--verdict",
     "verdicts",
     multiple=True,
-    type=click.Choice(["refused", "valid", "solved", "failed"]),
     metavar="NAME",
-    help="proposals: refused, valid; attempts: solved, failed; repeatable",
+    help="refused, valid, solved, failed, or a reason, e.g. wrong; repeatable",
 )
 @int_option("--limit", type=click.IntRange(0), help="the newest N, 0: all; default 6, as JSON all")
 @flag("--full", help="whole prompts")
@@ -239,12 +242,6 @@ def play(path: str, count: int) -> None:
 @int_option("--max-tokens", type=click.IntRange(0), default=0, help="of a completion; 0: any")
 @seed_option(help="seed of the draws")
 @base_option
-@click.option(
-    "--prompt-format",
-    "format",
-    metavar="NAME",
-    help="as base.prompt_format; default: the run's",
-)
 @json_option
 def sample(path: Path, member: str | None, **options: Any) -> None:
     """Ask one member by hand: prompts, proposals, tasks of yours.
@@ -255,27 +252,29 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
       azr-population sample runs/mine teacher_0 --propose code_o --samples 3
       azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
       azr-population sample runs/mine base --prompt "def f"
-      azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
+      azr-population sample PEFT_FOLDER --base BASE --propose code_o
     """
     from azr_population.engines.engine import Sampling
-    from azr_population.eval.player import open_player, print_records, task_type
+    from azr_population.eval.members import one_member
+    from azr_population.eval.player import open_player, print_records
 
     prompt, propose, solve = (options[name] for name in ("prompt", "propose", "solve"))
     only_one(prompt=prompt, propose=propose, solve=solve)
+    stored = one_member(path / member if member else path, options["base"], or_base=True)
     if not (propose or solve) and prompt is None:
         raise UserError("say what to ask: --prompt TEXT, --propose TYPE or --solve FILE.py")
     how = Sampling(options["max_tokens"], options["temperature"], n=options["samples"])
-    about = options["base"], options["format"], how, options["seed"]
-    with open_player(path, member, *about) as player:
+    with open_player(stored, how, options["seed"]) as player:
         if prompt is not None:
             records = player.ask(prompt)
         elif propose:
-            records = player.propose(task_type(player, propose))
+            records = player.propose(player.domain.resolve_types([propose])[0])
         else:
             from azr_population.files import decode, read_text
 
             typed = solve == "-"
             program = decode(sys.stdin.buffer.read(), solve) if typed else read_text(Path(solve))
-            wanted = task_type(player, options["task_type"])
+            type = options["task_type"]
+            wanted = player.domain.resolve_types([type] if type else None)[0]
             records = player.solve(wanted, program.strip("\n"), options["inputs"])
         print_records(player, records, options["as_json"])

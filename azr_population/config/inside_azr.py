@@ -13,9 +13,11 @@ from pydantic import Field
 from azr_population.config.schema import (
     NONE,
     PERFORMANCE,
+    PROMPT_DATE,
     ComputeConfig,
     Dtype,
     EvolutionConfig,
+    IsoDate,
     LoraConfig,
     MatchmakingConfig,
     MembersConfig,
@@ -69,6 +71,9 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     quantization: Quantization | None = None
     """Quantization of the frozen base, in the learner and in vLLM; see `base.quantization` of a
     local run."""
+    prompt_date: IsoDate = PROMPT_DATE
+    """The day that a chat template which asks for today's gets, as `base.prompt_date` of a local
+    run."""
     worker: str = "azr_population.hosts.azr.azr_worker.PopulationWorker"
     """The class of the workers, by its path; for engines of yours."""
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)

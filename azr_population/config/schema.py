@@ -209,9 +209,6 @@ class EvolutionConfig(Section):
     """Steps after birth in which a child is not replaced. Its rating is uncertain, so mu - 3 sigma
     would make it the next victim. The run warns if the grace period protects all members but one,
     so that there is no choice."""
-    fitness: Literal["conservative_rating", "mean_reward"] = "conservative_rating"
-    """Comparison of members: `conservative_rating` (mu - 3 sigma), or `mean_reward` since the
-    last replacement."""
     operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off.
     `svd_subspace+full_gaussian` mutates the crossover's child."""
@@ -413,6 +410,7 @@ class RunConfig(Section):
 REMOVED: dict[str, Any] = {
     "population.student_reward": "azr",
     "evolution.elites": 1,
+    "evolution.fitness": "conservative_rating",
     "task.buffer_size": 4096,
     "engine.lora_dtype": None,
     "engine.recompute_above_tokens": None,
@@ -447,10 +445,6 @@ class Config(Section):
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
         population = self.population
-        if self.task.types == []:
-            raise UserError(
-                "task.types is empty; name at least one, or leave it out for all", key="task.types"
-            )
         if population.student_advantage in COMPARING and population.samples_per_task < 2:
             raise UserError(
                 f"population.samples_per_task={population.samples_per_task} has nothing to "

@@ -58,11 +58,11 @@ class LiveView(View):
         self._beat(self._on_beat, IN_A_TERMINAL)
 
     def on_match(self, match: Record) -> None:
-        self._print(match_line(match))
+        self._print(f"step {match.get('step', '?')}  {match_line(match)}")
 
     def on_replacement(self, child: Record) -> None:
         super().on_replacement(child)
-        self._print(birth_line(child), "bold yellow")
+        self._print(f"step {child.get('step', '?')}  {birth_line(child)}", "bold yellow")
 
     def on_note(self, text: str) -> None:
         self._print(text, "bold")
@@ -112,8 +112,9 @@ class LiveView(View):
         self._writing = False
 
     def _header(self) -> Table:
-        pace = show(self.per_step, "{:.1f} s/step")
-        words = f"{self.name}  step {self.done}/{self.steps}  {pace}  {self.left} left"
+        words = f"{self.name}  step {self.done}/{self.steps}"
+        if self.per_step is not None:
+            words += f"  {self.per_step:.1f} s/step  {self.left}"
         if self._eval:
             words += f"  {eval_line(self._eval)}"
         bar = ProgressBar(total=max(1, self.steps), completed=self.done)

@@ -29,6 +29,10 @@ def plain_output() -> StandardOutput:
     """Standard output that prints what it is given: no markup, and signs that a terminal does not
     know are written out and do not end the command."""
     if isinstance(sys.stdout, io.TextIOWrapper):
+        if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, PYTHONUNBUFFERED
+            # A raw write that a signal cuts short, such as a heartbeat's, loses its rest.
+            buffered = io.BufferedWriter(sys.stdout.buffer)
+            sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, line_buffering=True)
         sys.stdout.reconfigure(errors="backslashreplace")
     return StandardOutput(highlight=False, markup=False, emoji=False, soft_wrap=True)
 

@@ -17,8 +17,8 @@ from azr_population.domains.prompt_segments import marks_of, user_turn
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.errors import UserError
 from azr_population.printable import printable
+from azr_population.reading.run_data import RunData
 from azr_population.referee import Program, Referee, RefereeSettings
-from azr_population.runs.run_data import RunData
 
 _ASSIGNMENT = re.compile(r"    (\w+) = .+")
 _TRACE = re.compile(r"(\w+) ?= ?(.+)")
@@ -60,16 +60,19 @@ def play(path: Path, count: int) -> None:
             console.print(Text(f"task {number} of {len(chosen)}", "bold"))
             _ask(console, run, exercise)
             try:
-                answer = input("your answer: ").strip()
+                answer = input("your answer (Enter skips, q ends): ").strip()
             except EOFError:
                 console.print()
                 break
+            if answer == "q":
+                break
             if not sys.stdin.isatty():
                 console.print(printable(answer))
-            ((verdict,),) = run.domain.grade([(exercise.task, [answer])], referee)
-            yours.append(verdict.solved)
-            theirs += exercise.solved
-            console.print(_marked("you", answer, verdict.solved))
+            if answer:
+                ((verdict,),) = run.domain.grade([(exercise.task, [answer])], referee)
+                yours.append(verdict.solved)
+                theirs += exercise.solved
+                console.print(_marked("you", answer, verdict.solved))
             _show_attempts(console, exercise, _values(exercise.task, referee))
             console.print(f"right: {printable(run.domain.answer(exercise.task))}\n")
     if yours:
@@ -87,7 +90,7 @@ def _exercises(run: RunData) -> list[Exercise]:
             key = row["step"], str(row.get("opponent"))
             stored.setdefault(key, []).append(row)
     exercises = []
-    for record in run.read("tasks"):
+    for record in run.tasks:
         rows = stored.get((record["step"], str(record.get("teacher"))), [])
         try:
             task = task_from_dict(record)
@@ -107,7 +110,8 @@ def _ask(console: Console, run: RunData, exercise: Exercise) -> None:
     task, prompt = exercise.task, printable(exercise.attempts[0]["prompt"])
     asks = run.domain.types.get(task.type, task.type)
     console.print(
-        f"step {exercise.step}: {exercise.teacher} asks {exercise.student} to {asks}", style="dim"
+        f"step {exercise.step}: {exercise.teacher} asks {exercise.student} to {asks}; the prompt:",
+        style="dim",
     )
     console.print(*body(user_turn(prompt), marks_of(prompt, run.domain.marks)), sep="\n")
 
@@ -117,7 +121,7 @@ def _values(task: Task, referee: Referee) -> dict[str, str]:
     follow each other: of programs that stop there and return it."""
     lines = task.program.split("\n")
     assigned = {
-        n: found[1] for n, line in enumerate(lines) if (found := _ASSIGNMENT.fullmatch(line))
+        n: match[1] for n, line in enumerate(lines) if (match := _ASSIGNMENT.fullmatch(line))
     }
     programs = ["\n".join([*lines[: n + 1], f"    return {name}"]) for n, name in assigned.items()]
     runs = referee.check([Program(text, task.inputs[:1], task.imports) for text in programs])
@@ -127,20 +131,22 @@ def _values(task: Task, referee: Referee) -> dict[str, str]:
 
 
 def _show_attempts(console: Console, exercise: Exercise, values: Mapping[str, str]) -> None:
-    """The stored attempts, each line of a trace with whether it is right, and how many of the
-    step's were."""
+    """The stored attempts, each line of a trace up to the first wrong one with whether it is right,
+    and how many of the step's attempts were."""
     for row in exercise.attempts:
         right = row.get("verdict") == "solved"
-        *steps, last = printable(row.get("completion") or "(nothing)").strip().split("\n")
+        steps = printable(row.get("completion") or "(nothing)").strip().split("\n")
         name = printable(row.get("member") or "?")
-        console.print(
-            f"{name} ({len(exercise.attempts)} of {len(exercise.solved)} attempts stored)"
-        )
+        console.print(f"{name}, one of its {len(exercise.solved)} attempts:")
+        # One that was cut off ends with a step.
+        last = "(no answer)" if _TRACE.fullmatch(steps[-1]) else steps.pop()
+        still_right = True  # what follows a wrong value may follow from it
         for line in steps:
-            trace = _TRACE.fullmatch(line)
+            trace = _TRACE.fullmatch(line) if still_right else None
             value = values.get(trace[1]) if trace else None
-            is_right = None if value is None or not trace else trace[2] == value
+            is_right = trace[2] == value if trace and value is not None else None
             wrong = f"   (is {value})" if is_right is False else ""
+            still_right = still_right and not wrong
             console.print(_marked("", line + wrong, is_right))
         console.print(_marked("", last, right))
     student = printable(exercise.student)

@@ -15,10 +15,10 @@ from azr_population.console.output import plain_output
 from azr_population.domains.prompt_segments import Segment, marks_of, split_segments, user_turn
 from azr_population.errors import UserError, did_you_mean
 from azr_population.printable import printable
+from azr_population.reading.run_data import RunData
 from azr_population.runs.directory import split_address
 from azr_population.runs.meanings import figures_of, meaning, verdict_words
 from azr_population.runs.records import by_number
-from azr_population.runs.run_data import RunData
 
 STYLES = {
     "valid": "bold green",
@@ -48,10 +48,11 @@ def show_completions(
     Args:
         address: RUN, or RUN/MEMBER.
         step, type: only those of this step, of this type of task; None: of any.
-        verdicts: only those with one of these verdicts; empty: with any.
+        verdicts: only those with one of these verdicts or reasons; empty: with any.
         limit: the newest so many; 0: all.
 
-    Raises UserError: there is no run, it kept no completions, or not of that step, type or member.
+    Raises UserError: there is no run, it kept no completions, or not of that step, type or member,
+        or a verdict is neither one nor a reason there.
     """
     directory, name = split_address(address)
     run, path = RunData(directory.path), str(directory.path)
@@ -59,12 +60,14 @@ def show_completions(
     given = {"step": step, "member": name, "type": type}
     wanted = {key: value for key, value in given.items() if value is not None}
     recorded: dict[str, dict[Any, None]] = {key: {} for key in ("step", "member", "type")}
+    reasons = set(STYLES)
     rows: deque[dict[str, Any]] = deque(maxlen=limit or None)
     total = 0
     for row in run.read("completions"):
         for key, values in recorded.items():
             values[row["step"] if key == "step" else str(row.get(key))] = None
-        right = not verdicts or row.get("verdict") in verdicts
+        reasons.add(str(row.get("reason")))
+        right = not verdicts or row.get("verdict") in verdicts or row.get("reason") in verdicts
         if right and all(row.get(key) == value for key, value in wanted.items()):
             rows.append(row)
             total += 1
@@ -79,6 +82,9 @@ def show_completions(
         if value not in recorded[key]:
             option = f"{path}/{value}" if key == "member" else f"--{key} {value}"
             raise not_there(option, path, recorded[key], str(value))
+    for verdict in verdicts:
+        if verdict not in reasons:
+            raise not_there(f"--verdict {verdict}", path, reasons, verdict)
     console, marks = plain_output(), run.domain.marks
     for row in rows:
         if as_json:

@@ -46,7 +46,7 @@ class View:
     def __init__(self) -> None:
         self.name, self.done, self.steps = "run", 0, 0
         self.members: dict[str, Record] = {}
-        """Their metrics, as far as recorded."""
+        """Members' metrics by name, as far as recorded."""
         self.births: dict[str, Record] = {}
         """The last birth of each member that was replaced."""
         self.columns = ROLE_COLUMNS
@@ -100,9 +100,11 @@ class View:
 
     @property
     def left(self) -> str:
-        """Time left as text, `?` before the first step."""
+        """`0:34 left`; empty before the first step."""
         per_step = self.per_step
-        return "?" if per_step is None else duration(per_step * max(0, self.steps - self.done))
+        if per_step is None:
+            return ""
+        return f"{duration(per_step * max(0, self.steps - self.done))} left"
 
     @property
     def in_step(self) -> str:
@@ -230,7 +232,7 @@ class LinesView(View):
         super().on_step(step)
         parts = [
             f"step {self.done}/{self.steps}",
-            f"{show(step.get('time/step'), '{:.1f}')} s, {self.left} left",
+            f"{show(step.get('time/step'), '{:.1f}')} s, {self.left}",
             *(
                 role_line(role, metrics, self.columns)
                 for role, metrics in metrics_of_roles(step).items()

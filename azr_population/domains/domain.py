@@ -33,19 +33,6 @@ UNSTEADY = Reason.NONDETERMINISTIC.value
 """The reason of verdicts if the task's own answer is not always right: the task is invalid."""
 
 
-class HeldOut:
-    """Recognises programs of the eval by the `fingerprint` of a domain: self-play must not train on
-    them."""
-
-    def __init__(self, programs: Iterable[str], fingerprint: Callable[[str], Hashable]) -> None:
-        self._fingerprint = fingerprint
-        self._copies = set(map(fingerprint, programs)) - {None}
-
-    def is_copy(self, program: str) -> bool:
-        """Whether it is one of them; such a proposal is refused."""
-        return self._fingerprint(program) in self._copies
-
-
 class Domain(ABC):
     """A kind of tasks."""
 
@@ -92,9 +79,10 @@ class Domain(ABC):
         """Equal for programs that are copies of each other; None where there is none."""
         return program
 
-    def held_out(self, programs: Iterable[str]) -> HeldOut:
-        """Recognises copies of these programs."""
-        return HeldOut(programs, self.fingerprint)
+    def copies_of(self, programs: Iterable[str]) -> Callable[[str], bool]:
+        """A test whether a program is a copy of one of these, by its `fingerprint`."""
+        fingerprints = set(map(self.fingerprint, programs)) - {None}
+        return lambda program: self.fingerprint(program) in fingerprints
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Different held-out tasks of each type, the same for the same numbers. Raises UserError
@@ -136,7 +124,8 @@ class Domain(ABC):
     def with_defaults(self, rules: TaskConfig, format: Format) -> TaskConfig:
         """With types and rules in place of what is not given: those of the base's prompts, else the
         domain's. Raises UserError: they are not the domain's."""
-        self.check(rules)
+        for name in rules.reject or ():
+            _one_of("task.reject", name, self.rules)
         usual = self.rules if self.usual_rules is None else self.usual_rules
         reject = usual if format.REJECT is None else format.REJECT
         return rules.model_copy(
@@ -145,11 +134,6 @@ class Domain(ABC):
                 "reject": list(reject) if rules.reject is None else rules.reject,
             }
         )
-
-    def check(self, rules: TaskConfig) -> None:
-        """Raises UserError for a rule that is not the domain's."""
-        for name in rules.reject or ():
-            _one_of("task.reject", name, self.rules)
 
 
 def is_held_out(program: str) -> bool:

@@ -34,7 +34,7 @@ class Format(ABC):
     """Types of task that its bases were made for; they apply where `task.types` is not given; None:
     all."""
     REJECT: ClassVar[Sequence[str] | None] = None
-    """The same for `task.reject`; None: the domain's usual rules."""
+    """The default of `task.reject`; None: the domain's usual rules."""
     PROPOSE: ClassVar[Mapping[str, str]]
     SOLVE: ClassVar[Mapping[str, str]]
     """May have `{program}`, `{input}`, `{output}` (the first ones), `{pairs}` and `{message}`."""

@@ -8,22 +8,32 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.errors import UserError
-from azr_population.registry import Registry
+from azr_population.registry import Registry, own_code
 
 DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain", group="domains")
 DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
 
 
+_CALLED = ("judge", "grade", "answer", "measure", "fingerprint", "eval_tasks")
+"""Methods of a user's domain that a run calls."""
+
+
 @lru_cache(maxsize=64)
 def find_domain(name: str) -> Domain:
     """The domain of that name, or the class at the path `module.Class`. Raises UserError."""
-    domain = DOMAINS.find(name)()
+    kind = DOMAINS.find(name)
+    if name in DOMAINS:
+        return kind()
+    with own_code("task.domain", name):
+        domain = kind()
     if not isinstance(domain, Domain):
         raise UserError(
             f"task.domain={name} is not a domain; give a subclass of "
             "azr_population.domains.domain.Domain",
             key="task.domain",
         )
+    for method in _CALLED:
+        setattr(domain, method, DOMAINS.contained(name, getattr(domain, method)))
     return domain
 
 

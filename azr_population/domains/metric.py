@@ -23,7 +23,7 @@ class Metric:
     percent: bool = False
     """A fraction that is shown in percent."""
     roles: tuple[str, ...] = PROPOSERS
-    """It belongs to the first of these roles that a run has; () for a metric of the run."""
+    """Roles; the metric belongs to the first that a run has; () for a metric of the run."""
     better: Literal["higher", "lower", ""] = ""
     reduce: Reduce = "change"
     """The reduction of the curve in comparisons: a name in `analysis.statistics.REDUCERS`."""

@@ -35,14 +35,9 @@ class Space:
     point: Callable[[Mapping[str, Any]], Sequence[float] | None]
     """The descriptor values of a record of `tasks.jsonl`; None where it has none."""
 
-    @cached_property
-    def _bounds(self) -> np.ndarray:
-        """float64 [3, d]: the low bounds, the high bounds and the weights of the descriptors."""
-        return np.array([descriptor[1:] for descriptor in self.descriptors], dtype=np.float64).T
-
     def scale(self, points: np.ndarray) -> np.ndarray:
         """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
-        low, high, weight = self._bounds
+        low, high, weight = np.array([each[1:] for each in self.descriptors], dtype=np.float64).T
         scaled: np.ndarray = (np.clip(points, low, high) - low) / (high - low) * weight
         return scaled
 
@@ -52,10 +47,7 @@ class Space:
         return np.asarray(np.load(self.centroids), dtype=np.float64)
 
     def place(self, points: np.ndarray) -> np.ndarray:
-        """The nearest centroid of each point [n, d], int64[n]."""
+        """The nearest centroid of each point [n, d], int64[n]; n is not 0."""
         from scipy.spatial import KDTree  # late: the terminal's lines need none of this
 
-        if not len(points):
-            return np.zeros(0, dtype=np.int64)
-        _, nearest = KDTree(self.archive).query(self.scale(points).astype(np.float64))
-        return np.asarray(nearest, dtype=np.int64)
+        return np.asarray(KDTree(self.archive).query(self.scale(points))[1], dtype=np.int64)

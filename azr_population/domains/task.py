@@ -18,7 +18,7 @@ class ParsedProposal:
     `code` they are a program and the argument lists that it is called with."""
 
     type: str
-    """One of the domain's types."""
+    """The type of task, one of the domain's."""
     program: str
     inputs: tuple[str, ...]
     message: str = ""

@@ -35,7 +35,7 @@ from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import NotInstalled, UserError
 from azr_population.registry import own_code
 from azr_population.versions import installed
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import Adapter, LoraSpec
 
 ROLLOUTS.register("torch", "ours")(TorchRollout)
 ROLLOUTS.register("vllm", "vLLM, multi-LoRA")(VllmRollout)
@@ -108,9 +108,7 @@ class LocalEngine(Engine):
             return self.learner.log_probs(prompts, responses, slots)
 
     def read(self, slot: int) -> Adapter:
-        adapter = self.learner.read(slot)
-        factors = {n: Factors(pair.A.cpu(), pair.B.cpu()) for n, pair in adapter.factors.items()}
-        return Adapter(adapter.spec, factors)
+        return self.learner.read(slot).map(Tensor.cpu)
 
     def write(self, slot: int, adapter: Adapter) -> None:
         self.learner.write(slot, adapter)

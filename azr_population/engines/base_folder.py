@@ -46,9 +46,13 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
     configuration of more than `MOST_MODULES` layers.
     """
     folder = Path(path).expanduser()
-    if folder.is_dir():
-        _check_contents(folder, f"{key}={path}", key)
-        return folder
+    if not folder.is_dir():
+        folder = _from_hub(path, weights, key)
+    _check_contents(folder, f"{key}={path}", key)
+    return folder
+
+
+def _from_hub(path: str | Path, weights: bool, key: str) -> Path:
     if isinstance(path, Path) or not HUB_NAME.fullmatch(path):
         raise UserError(
             f"{key}={path} is not a folder; give the folder of a Hugging Face causal LM "
@@ -60,7 +64,7 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
 
     patterns = [*_DESCRIPTION, *(_WEIGHTS if weights else [])]
     try:
-        folder = Path(snapshot_download(path, allow_patterns=patterns))
+        return Path(snapshot_download(path, allow_patterns=patterns))
     except (OSError, ValueError, HfHubHTTPError) as error:
         name = path.rpartition("/")[2]
         raise UserError(
@@ -69,8 +73,6 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
             f"{path} --local-dir {name}, copy that folder here, and give {key}=./{name}",
             key=key,
         ) from error
-    _check_contents(folder, f"{key}={path}", key)
-    return folder
 
 
 def _check_contents(folder: Path, name: str, key: str) -> None:
@@ -81,7 +83,7 @@ def _check_contents(folder: Path, name: str, key: str) -> None:
     makes it load another folder instead of this one.
     """
     for file in sorted(folder.iterdir()):
-        fields = _fields(file) if file.name.endswith("config.json") else {}
+        fields = json_fields(file) if file.name.endswith("config.json") else {}
         if file.name in _LOADED_INSTEAD or file.suffix.lower() in _EXECUTABLE:
             what = file.name
         elif "auto_map" in fields:
@@ -97,8 +99,9 @@ def _check_contents(folder: Path, name: str, key: str) -> None:
         )
 
 
-def _fields(file: Path) -> dict[str, Any]:
-    """The fields in a JSON file; none if it is damaged, which transformers refuses itself."""
+def json_fields(file: Path) -> dict[str, Any]:
+    """The fields in a JSON file; none if there is no file, or a damaged one, which transformers
+    refuses itself."""
     try:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):

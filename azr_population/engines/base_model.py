@@ -16,8 +16,8 @@ from torch import nn
 from typing_extensions import Self
 
 from azr_population.config.schema import PROMPT_DATE
-from azr_population.engines.base_folder import base_folder, loading, read_config
-from azr_population.errors import NotInstalled, UserError, first_problem
+from azr_population.engines.base_folder import base_folder, json_fields, loading, read_config
+from azr_population.errors import NotInstalled, UserError, first_line, first_problem
 from azr_population.files import read_json
 from azr_population.versions import installed
 
@@ -133,11 +133,14 @@ def load_base(
 def use_fused_kernels(model: Any) -> None:
     """Replaces norms and gating of a loaded base by Liger's Triton kernels
     (github.com/linkedin/Liger-Kernel), in the model and in its module of transformers. Raises
-    UserError: Liger is not installed, or has none for such a base."""
+    UserError: Liger is not installed, or does not take this transformers or such a base."""
     key = "fused_kernels"
     if not installed("liger-kernel"):
         raise NotInstalled(f"{key}=true needs Liger; install azr_population[gpu]", key=key)
-    from liger_kernel.transformers import monkey_patch as liger
+    try:
+        from liger_kernel.transformers import monkey_patch as liger
+    except ImportError as error:  # Liger 0.8 refuses transformers 4
+        raise UserError(f"{key}=true: {first_line(error)}; leave it out", key=key) from error
 
     kind = model.config.model_type
     if kind not in liger.MODEL_TYPE_TO_APPLY_LIGER_FN:
@@ -228,11 +231,10 @@ def load_tokenizer(folder: Path, prompt_date: str | None = PROMPT_DATE) -> Any:
     """
     import transformers
 
-    config = _read_json(folder / "tokenizer_config.json")
+    config = json_fields(folder / "tokenizer_config.json")
     # transformers 5.12 and later read the class in config.json only where the other file has none.
-    name = config.get("tokenizer_class") or _read_json(folder / "config.json").get(
-        "tokenizer_class"
-    )
+    key = "tokenizer_class"
+    name = config.get(key) or json_fields(folder / "config.json").get(key)
     # transformers 5 writes the second name, which transformers 4 does not know.
     general = name in ("PreTrainedTokenizerFast", "TokenizersBackend")
     more: dict[str, Any] = {}
@@ -242,10 +244,19 @@ def load_tokenizer(folder: Path, prompt_date: str | None = PROMPT_DATE) -> Any:
         more = {"additional_special_tokens": extra, "extra_special_tokens": {}}
     kind = transformers.PreTrainedTokenizerFast if general else transformers.AutoTokenizer
     tokenizer = kind.from_pretrained(folder, trust_remote_code=False, **more)
-    if prompt_date and (template := getattr(tokenizer, "chat_template", None)):
-        tokenizer.chat_template = _with_date(template, date.fromisoformat(prompt_date))
-        tokenizer.asks_for_date = tokenizer.chat_template != template
+    if prompt_date:
+        set_prompt_date(tokenizer, prompt_date)
     return tokenizer
+
+
+def set_prompt_date(tokenizer: Any, prompt_date: str) -> bool:
+    """Writes a day (YYYY-MM-DD) into the chat template where it asks for today's date. Returns
+    whether it does, which `tokenizer.asks_for_date` says too."""
+    template = getattr(tokenizer, "chat_template", None)
+    if template:
+        tokenizer.chat_template = _with_date(template, date.fromisoformat(prompt_date))
+    tokenizer.asks_for_date = bool(template) and tokenizer.chat_template != template
+    return tokenizer.asks_for_date
 
 
 def _with_date(template: Any, day: date) -> Any:
@@ -254,11 +265,6 @@ def _with_date(template: Any, day: date) -> Any:
     if isinstance(template, dict):
         return {name: _with_date(text, day) for name, text in template.items()}
     return _TODAY.sub(lambda call: repr(day.strftime(call[2])), template)
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    """The file's content; empty if there is no file."""
-    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def align(model: nn.Module) -> None:

@@ -80,8 +80,8 @@ def decode(
         prefix, cache = SharedPrefix(cache, hidden, n), new_cache(len(ends), longest)
     graphs = step_graphs and not share and attends_to_all(model)
     mask = None
-    if not share:
-        mask = _Mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype, graphs)
+    if graphs or (not share and hidden.any()):
+        mask = _mask(model, hidden.repeat_interleave(n, dim=0), longest, dtype)
     logits, positions = (t.repeat_interleave(n, dim=0) for t in (logits, lengths - 1))
 
     # Of all rows, as tensors: reading them row by row costs a step's time at a small base.
@@ -119,8 +119,7 @@ def decode(
                 room = (0 if share else width) + int(ends.max())
                 cache.keep(left, room, width + step if graph else None)
                 graph = None
-                if mask:
-                    mask.keep(left)
+                mask = None if mask is None else mask[left]
                 if prefix:
                     prefix.keep(left)
                 members = [members[row] for row in left.tolist()]
@@ -128,12 +127,12 @@ def decode(
         positions = positions + 1
         with bank.routed(route), prefix.attended() if prefix else nullcontext():
             column = width + step
-            if graphs and mask and mask.whole is not None:
+            if graphs and mask is not None:
                 if graph is None or column == graph.end:
-                    graph = StepGraph(partial(_forward, model), cache, mask.whole, column, room)
+                    graph = StepGraph(partial(_forward, model), cache, mask, column, room)
                 logits = graph(tokens, positions, column)
             else:
-                before = mask.before(column + 1) if mask else None
+                before = None if mask is None else mask[..., : column + 1]
                 logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
     if len(broken := (~torch.isfinite(logprobs)).any(dim=0).nonzero()):
         raise UserError(
@@ -150,33 +149,17 @@ def decode(
     return [completions[i : i + n] for i in range(0, len(completions), n)]
 
 
-class _Mask:
-    """Which tokens of the cache a row sees: all but the padding of its prompt."""
-
-    def __init__(
-        self, model: Any, hidden: Tensor, longest: int, dtype: torch.dtype, always: bool
-    ) -> None:
-        """`hidden` is bool [rows, width]; with `always` there is a mask even without padding."""
-        self.whole: Tensor | None = None
-        if not always and not hidden.any():
-            return
-        # Rows begin at multiples of 16 numbers, or kernels copy the mask in every layer.
-        longest += -(hidden.shape[1] + longest) % 16
-        shown = pad(~hidden, (0, longest), value=True)
-        if attends_to_all(model):
-            # As the kernels take it, or it would be worked out for each token again.
-            self.whole = torch.zeros(shown.shape, dtype=dtype, device=shown.device)
-            self.whole = self.whole.masked_fill_(~shown, -torch.inf)[:, None, None]
-        else:
-            self.whole = shown.long()
-
-    def before(self, end: int) -> Tensor | None:
-        """For the next token, of the columns before `end`."""
-        return None if self.whole is None else self.whole[..., :end]
-
-    def keep(self, rows: Tensor) -> None:
-        """Only these rows go on."""
-        self.whole = None if self.whole is None else self.whole[rows]
+def _mask(model: Any, hidden: Tensor, longest: int, dtype: torch.dtype) -> Tensor:
+    """Which tokens of the cache a row sees: all but the padding of its prompt, which is `hidden`,
+    bool [rows, width]; `longest` are written behind it."""
+    # Rows begin at multiples of 16 numbers, or kernels copy the mask in every layer.
+    longest += -(hidden.shape[1] + longest) % 16
+    shown = pad(~hidden, (0, longest), value=True)
+    if not attends_to_all(model):
+        return shown.long()
+    # As the kernels take it, or it would be worked out for each token again.
+    whole = torch.zeros(shown.shape, dtype=dtype, device=shown.device)
+    return whole.masked_fill_(~shown, -torch.inf)[:, None, None]
 
 
 def _length_groups(lengths: Sequence[int], device: str) -> Iterator[slice]:

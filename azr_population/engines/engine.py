@@ -48,9 +48,11 @@ class Sampling:
         limits = self.max_new_tokens
         return [limits] * prompts if isinstance(limits, int) else list(limits)
 
-    def select(self, rows: Sequence[int], prompts: int) -> Sampling:
+    def select(self, rows: Sequence[int]) -> Sampling:
         """The sampling of some rows of a call."""
-        limits = self.limits(prompts)
+        limits = self.max_new_tokens
+        if isinstance(limits, int):
+            return self
         return replace(self, max_new_tokens=tuple(limits[row] for row in rows))
 
 

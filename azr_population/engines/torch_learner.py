@@ -27,7 +27,6 @@ from torch.utils.checkpoint import (
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import (
-    NO_ADAPTER,
     Completion,
     Hyperparameters,
     Ids,
@@ -143,8 +142,7 @@ class TorchLearner:
             for batch in batches:
                 places = [answered[place] for place in batch]
                 collated = collate([[rows[i]] for i in places], self._device)
-                routes = torch.tensor([slots[i] for i in places], device=self._device)
-                with self.bank.adapters_active(routes, self._products):
+                with self.bank.adapters_active([slots[i] for i in places], self._products):
                     chosen, _ = token_log_probs(self.model, collated)
                 parts = chosen.cpu().split([len(responses[i]) for i in places])
                 for i, values in zip(places, parts, strict=True):
@@ -215,15 +213,14 @@ class TorchLearner:
             self.model.train(bool(self.config.gradient_checkpointing))
             limit = self.config.recompute_above_tokens or 0
             self._keeps_products = batch.input_ids.numel() <= limit
-            routes = torch.full((len(batch.input_ids),), slot, device=self._device)
             # Backward too, because gradient checkpointing runs the layers again there.
-            with self.bank.adapters_active(routes, self._products):
+            with self.bank.adapters_active([slot] * len(batch.input_ids), self._products):
                 loss, metrics = policy_loss(
                     self.model,
                     batch,
                     self.config.importance_sampling_cap,
                     settings.kl_loss_coef,
-                    self.bank.adapters_active(torch.full_like(routes, NO_ADAPTER)),
+                    self.bank.routed(None),
                 )
                 (loss / tokens).backward()
             for total, parameter in zip(sums, parameters, strict=self.parallel):

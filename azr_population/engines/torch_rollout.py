@@ -155,7 +155,7 @@ class TorchRollout(Rollout):
                 self.bank,
                 part.prompts,
                 part.slots,
-                sampling.select(rows, len(batch.prompts)),
+                sampling.select(rows),
                 self.stop_ids,
                 _uniforms(seed, part.numbers, n, longest),
                 share,

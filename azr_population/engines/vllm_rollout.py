@@ -31,7 +31,7 @@ from azr_population.engines.engine import (
     Sampling,
 )
 from azr_population.errors import UserError, first_line
-from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.adapter import Adapter
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
 
@@ -150,7 +150,7 @@ class VllmRollout(Rollout):
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
         member's for it."""
         if NO_ADAPTER not in self._requests and slot != NO_ADAPTER:
-            self.push(NO_ADAPTER, _zeros(adapter))
+            self.push(NO_ADAPTER, adapter.map(torch.zeros_like))
         self._pushed += 1
         name = f"slot_{slot}_version_{self._pushed}"
         path = Path(self._folder.name) / name
@@ -208,12 +208,3 @@ class VllmRollout(Rollout):
             logprobs=tuple(float(each[token].logprob) for token, each in logprobs),
             finished=bool(ids) and ids[-1] in self._stop_ids,
         )
-
-
-def _zeros(adapter: Adapter) -> Adapter:
-    """An adapter of the same shape that changes nothing."""
-    factors = {
-        name: Factors(torch.zeros_like(pair.A), torch.zeros_like(pair.B))
-        for name, pair in adapter.factors.items()
-    }
-    return Adapter(adapter.spec, factors)

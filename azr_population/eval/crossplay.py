@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from azr_population.analysis import charts, html
-from azr_population.analysis.statistics import interval, interval_text, or_none
+from azr_population.analysis.sentences import progress_sentence
+from azr_population.analysis.statistics import interval, or_none
 from azr_population.console.output import say
 from azr_population.errors import UserError
 from azr_population.eval.members import StoredMember, find_members, open_members
@@ -56,13 +57,13 @@ class CrossPlay:
         return self._slopes(self.matrix)
 
     def sentences(self) -> list[str]:
-        """The same lines between the first and the last stored step, for nothing is known beyond
-        them, with 95% bootstrap intervals over each teacher's tasks. Lines through two steps are
-        among them, so look at the interval."""
-        chance = np.random.default_rng(0)
+        """The lines of `slopes` between the first and the last stored step, with 95% bootstrap
+        intervals over each teacher's tasks. Some are lines through two steps, so look at the
+        interval."""
+        random = np.random.default_rng(0)
 
         def redraw(rates: Matrix) -> Matrix:
-            return np.nanmean(rates[:, chance.integers(0, len(rates.T), len(rates.T))], axis=1)
+            return np.nanmean(rates[:, random.integers(0, len(rates.T), len(rates.T))], axis=1)
 
         resampled = [self._slopes(self._by_teacher(redraw)) for _ in range(_DRAWS)]
         text = [
@@ -71,20 +72,12 @@ class CrossPlay:
         ]
         for run, slopes in self.slopes().items():
             for role, slope in slopes.items():
-                who, share = {
-                    "student": (self.students, "of the earliest teachers' tasks solved"),
-                    "teacher": (
-                        self.teachers, "of their tasks left unsolved by the earliest students"
-                    ),
-                }[role]  # fmt: skip
-                steps = [member.step for member in who if member.run_label == run]
+                side = self.students if role == "student" else self.teachers
+                steps = [member.step for member in side if member.run_label == run]
                 span = (steps[-1] - steps[0]) / 100
-                again = [drawn[run][role] for drawn in resampled if role in drawn[run]]
-                change = interval(span * np.array([slope, *again]), "bootstrap")
-                text.append(
-                    f"{run}: {role}s of step {steps[-1]} against those of step {steps[0]}: "
-                    f"{interval_text(change, percent=True, signed=True)} {share}"
-                )
+                drawn = [sample[run][role] for sample in resampled if role in sample[run]]
+                change = interval(span * np.array([slope, *drawn]), "bootstrap")
+                text.append(progress_sentence(run, role, steps[0], steps[-1], change))
         return text
 
     def _by_teacher(self, statistic: Callable[[Matrix], Matrix]) -> Matrix:

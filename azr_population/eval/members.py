@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,10 @@ from azr_population.errors import UserError
 from azr_population.method.members import Member, Role
 from azr_population.method.phases import StepContext
 from azr_population.method.run_plan import RunPlan
+from azr_population.reading.run_data import RunData
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs.directory import RunDirectory, member_folders, split_address, steps
 from azr_population.runs.records import metrics_of_members, role_of
-from azr_population.runs.run_data import RunData
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.founders import as_member
 from azr_population.weights.model_card import NANO
@@ -145,12 +145,16 @@ def find_members(
     )
 
 
-def one_member(address: str | Path, base: Path | None = None) -> StoredMember:
-    """The only member at an address. Raises UserError: there are several, or none."""
-    members = [member for member in find_members(address, base) if member.folder]
+def one_member(
+    address: str | Path, base: Path | None = None, or_base: bool = False
+) -> StoredMember:
+    """The only member at an address, or the base where it has none and that will do. Raises
+    UserError: there are several, or none."""
+    bare, *others = find_members(address, base)
+    members = others or [bare] * or_base
     if len(members) == 1:
         return members[0]
-    names = f", such as {members[0].name}" if members else ""
+    names = f" ({', '.join(dict.fromkeys(member.name for member in members))})" if members else ""
     raise UserError(f"{address} is not one member; give RUN/MEMBER{names}, or a PEFT folder")
 
 
@@ -316,29 +320,23 @@ class MemberSet(LoadedMembers):
 
 @contextmanager
 def open_members(
-    members: Sequence[StoredMember], overrides: Sequence[str] = (), prompt_format: str | None = None
+    members: Sequence[StoredMember], overrides: Sequence[str] = ()
 ) -> Iterator[MemberSet]:
     """Loads members as the first one's run was set up; without a run as the base was made.
 
     Args:
         members: on one base.
         overrides: of the run's configuration, such as `eval.samples=8`.
-        prompt_format: as `base.prompt_format`; by default the run's, or the base's own.
 
-    Raises UserError: they do not fit together, or there is no such format.
+    Raises UserError: they do not fit together.
     """
-    plan = plan_of(members, overrides, prompt_format)
-    with Referee(RefereeSettings(**plan.config.referee.model_dump())) as referee:
-        loaded = MemberSet(members, plan, referee)
-        try:
-            yield loaded
-        finally:
-            loaded.close()
+    plan = plan_of(members, overrides)
+    limits = RefereeSettings(**plan.config.referee.model_dump())
+    with Referee(limits) as referee, closing(MemberSet(members, plan, referee)) as loaded:
+        yield loaded
 
 
-def plan_of(
-    members: Sequence[StoredMember], overrides: Sequence[str] = (), prompt_format: str | None = None
-) -> RunPlan:
+def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> RunPlan:
     """The plan by which these members are asked and judged; see `open_members`."""
     first, *others = {id(member.run): member for member in reversed(members)}.values()
     config, named = _config(first, overrides)
@@ -348,8 +346,9 @@ def plan_of(
             raise UserError(f"{other.label} and {first.label} have tasks of different domains")
         if theirs.base.prompt_format != config.base.prompt_format:
             raise UserError(f"{other.label} and {first.label} have different prompt formats")
-    name = prompt_format or (config.base.prompt_format if named else None)
-    name = name or base_format(first.base, load_tokenizer(first.base))
+    name = config.base.prompt_format
+    if not named:
+        name = base_format(first.base, load_tokenizer(first.base))
     engine = config.engine.model_copy(update={"name": "torch", "workers": 1})
     base = config.base.model_copy(update={"prompt_format": name, "path": str(first.base)})
     return RunPlan.of(config.model_copy(update={"engine": engine, "base": base}))
@@ -357,7 +356,9 @@ def plan_of(
 
 def _config(member: StoredMember, overrides: Sequence[str]) -> tuple[Config, bool]:
     """The configuration of the member's run, and whether it names the format of prompts: a run
-    inside AZR has AZR's configuration, and is asked by the defaults of local runs."""
+    inside AZR has AZR's configuration, and is asked by the defaults of local runs on its
+    `population.prompt_date`."""
     if member.run and member.run.value("base", "prompt_format"):
         return config_from_file(member.run.directory.config_file, overrides), True
-    return load_config(overrides), False
+    day = member.run.value("population", "prompt_date") if member.run else None
+    return load_config([*([f"base.prompt_date={day}"] if day else []), *overrides]), False

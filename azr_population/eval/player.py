@@ -5,53 +5,37 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from azr_population.config.schema import Config
 from azr_population.console.output import plain_output
-from azr_population.console.show import card, not_there
-from azr_population.domains.domain import Domain
-from azr_population.domains.format import Format
+from azr_population.console.show import card
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Sampling
 from azr_population.errors import UserError
-from azr_population.eval.members import StoredMember, find_members, open_members
+from azr_population.eval.members import MemberSet, StoredMember, open_members
 from azr_population.method.matchmaking import Match
-from azr_population.method.members import Member, Role
-from azr_population.method.phases import StepContext, judge_attempts, judge_proposal
+from azr_population.method.members import Member
+from azr_population.method.phases import grade, judge_proposal, read_attempts
 from azr_population.method.proposals import Replay
-from azr_population.printable import printable
 from azr_population.runs.meanings import meaning
 
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Player:
-    """A member in slot 0 of an engine. What it writes comes back as records like those of
-    `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
+    """A loaded member. What it writes comes back as records like those of `completions.jsonl`, with
+    `outputs` or the `right` answer where they are known."""
 
-    name: str
-    context: StepContext
-    window: int
-    """Tokens that the base reads, prompt and completion together."""
-    config: Config
+    member: Member
+    loaded: MemberSet
     how: Sampling
     """For `max_new_tokens` 0 stands for the format's own limit."""
     seed: int
 
-    member = Member("member", Role.AGENT, 0)
-
-    @property
-    def domain(self) -> Domain:
-        """The kind of tasks."""
-        return self.context.domain
-
-    @property
-    def format(self) -> Format:
-        """The format of the prompts."""
-        return self.context.format
+    def __post_init__(self) -> None:
+        self.context, self.config = self.loaded.context, self.loaded.plan.config
+        self.domain, self.format = self.context.domain, self.context.format
 
     def ask(self, prompt: str) -> list[Record]:
         """Completions of any prompt. One that asks for a proposal is judged as one."""
@@ -93,7 +77,8 @@ class Player:
     def _graded(self, task: Task, completion: Completion) -> Record:
         fields = {"type": task.type, "phase": "solve"}
         problem = Replay(self.member, task.type, task)
-        judge_attempts(self.context, problem, [completion])
+        read_attempts(self.context, problem, [completion])
+        grade([problem], self.context)
         # None where the task itself could not be judged.
         attempt = problem.attempts[0] if problem.attempts else None
         if attempt and attempt.solved:
@@ -106,17 +91,18 @@ class Player:
         self, prompt: str, limit: int, judge: Callable[[Completion], Record]
     ) -> list[Record]:
         (ids,) = self.context.engine.encode([prompt])
-        room = self.window - len(ids)
+        window, name = self.loaded.context_length, self.member.name
+        room = window - len(ids)
         if room < 1 or not ids:
             raise UserError(
-                f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
-                f"{self.window - 1:,} and needs room for an answer; shorten it"
+                f"the prompt has {len(ids):,} tokens, and {name} reads 1 to {window - 1:,} and "
+                "needs room for an answer; shorten it"
             )
         how = replace(self.how, max_new_tokens=min(self.how.limits(1)[0] or limit, room))
         (completions,) = self.context.engine.generate([prompt], [0], how, self.seed * 1_000_003 + 1)
         return [
             {
-                "member": self.name,
+                "member": name,
                 **judge(completion),
                 "log_prob": sum(logs) / len(logs) if (logs := completion.logprobs) else None,
                 "tokens": len(completion.token_ids),
@@ -126,15 +112,6 @@ class Player:
             }
             for completion in completions
         ]
-
-
-def task_type(player: Player, name: str | None = None) -> str:
-    """The type of that name, or the domain's first. Raises UserError: there is none."""
-    types = list(player.domain.types)
-    if name is not None and name not in types:
-        names = ", ".join(types)
-        raise UserError(f"{printable(name)} is not a type of task; choose from {names}")
-    return name or types[0]
 
 
 def print_records(player: Player, records: Sequence[Record], as_json: bool) -> None:
@@ -148,38 +125,12 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
 
 
 @contextmanager
-def open_player(
-    path: Path, member: str | None, base: Path | None, format: str | None, how: Sampling, seed: int
-) -> Iterator[Player]:
-    """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
-
-    Args:
-        path: the address of the member, of its run, or of the base.
-        member: its name, if `path` is a run; `base` for the base without any.
-        base: the base's folder, in place of the one that the member names.
-        format: as `base.prompt_format`; by default the run's, or the base's own.
-        how, seed: as of `Player`.
-
-    Raises UserError: one of them is not there, or they do not fit together.
-    """
-    stored = _named(find_members(path, base), member, path)
+def open_player(stored: StoredMember, how: Sampling, seed: int) -> Iterator[Player]:
+    """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base; `how`
+    and `seed` as of `Player`. Raises UserError: member and base do not fit together."""
     # Where the run sampled on a GPU, one member can be asked on the CPU.
     cpu = ["engine=torch", "engine.rollout=torch", "referee.workers=1"]
-    with open_members([stored], cpu, format) as members:
-        members.load(stored)
+    with open_members([stored], cpu) as members:
         # Its own warning of a long prompt would stand beside ours.
         members.tokenizer.model_max_length = 1 << 40
-        context, config = members.context, members.plan.config
-        yield Player(stored.name, context, members.context_length, config, how, seed)
-
-
-def _named(stored: Sequence[StoredMember], name: str | None, path: Path) -> StoredMember:
-    """The member of that name; without a name the only one beside the base."""
-    by_name = {member.name: member for member in stored}
-    if name in by_name:
-        return by_name[name]
-    if name is None and len(stored) <= 2:
-        return stored[-1]
-    if name is None:
-        raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
-    raise not_there(f"member {name}", str(path), by_name, str(name))
+        yield Player(members.load(stored), members, how, seed)

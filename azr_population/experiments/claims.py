@@ -1,4 +1,5 @@
-"""A recipe's figures: each has for a title what its numbers show, and the numbers at its lines."""
+"""A recipe's numbers, one for each run, and its figures: each has for a title what its numbers
+show, and the numbers at its lines."""
 
 from __future__ import annotations
 
@@ -9,30 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from azr_population.analysis import charts
 from azr_population.analysis.children import ALL, LAST, SPAN, YOUNG, recovery
 from azr_population.analysis.metrics import MetricSamples, all_metrics, metric_named
-from azr_population.analysis.sentences import (
-    grouped_by_sign,
-    joined,
-    sign_word,
-    with_article,
-)
-from azr_population.analysis.statistics import (
-    REDUCERS,
-    Estimate,
-    band,
-    interval,
-    interval_text,
-)
+from azr_population.analysis.sentences import grouped_by_sign, joined, sign_word, with_article
+from azr_population.analysis.statistics import REDUCERS, Estimate, band, interval_text
 from azr_population.analysis.svg import to_svg
-from azr_population.experiments.recipes import Arms, Chart
-from azr_population.runs import tidy
+from azr_population.experiments.recipes import Arms, Chart, Measure
+from azr_population.reading import tidy
+from azr_population.reading.run_data import RunData
 from azr_population.runs.records import ROLES
-from azr_population.runs.run_data import RunData
 
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 """arm -> seed -> the tidy table of a run, without its members."""
@@ -51,18 +40,40 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     return tidy.curve(table, all_metrics().get(name, name), (role,) if role else ())
 
 
-def _up_to(
-    steps: int, of_arm: Mapping[str, pd.DataFrame], metric: str, role: str
-) -> dict[str, pd.Series]:
-    """The `curve` of each seed that has one, up to the arm's length in steps."""
-    curves = {seed: curve(table, metric, role) for seed, table in of_arm.items()}
-    return {seed: points[points.index <= steps] for seed, points in curves.items() if len(points)}
+def curves_of(
+    measure: Measure, tables: Tables, lengths: Mapping[str, int]
+) -> dict[str, dict[str, pd.Series]]:
+    """arm -> seed -> the `curve` up to the measure's step, or the arm's length; without those that
+    have none."""
+    curves: dict[str, dict[str, pd.Series]] = {}
+    for arm, by_seed in tables.items():
+        for seed, table in by_seed.items():
+            points = curve(table, measure.metric, measure.role)
+            if len(points := points[points.index <= (measure.step or lengths[arm])]):
+                curves.setdefault(arm, {})[seed] = points
+    return curves
 
 
-def is_percent(metric: str) -> bool:
-    """Whether a metric is a fraction, which is shown in percent."""
-    definition = metric_named(metric)
-    return definition is not None and definition.percent
+def samples_of(
+    measure: Measure, tables: Tables, lengths: Mapping[str, int], base: str = ""
+) -> MetricSamples:
+    """The number of every run that has come to the measure's step, or to its arm's length; `base`
+    is the arm that a ratio is over."""
+    samples: dict[str, dict[str, float]] = {}
+    for arm, of_arm in curves_of(measure, tables, lengths).items():
+        end = measure.step or lengths[arm]
+        for seed, points in of_arm.items():
+            value = REDUCERS[measure.reduce](points, end)
+            if tables[arm][seed]["step"].max() >= end and not math.isnan(value):
+                samples.setdefault(arm, {})[seed] = value
+    if not measure.ratio:
+        return MetricSamples(metric_named(measure.metric), measure.reduce, samples)
+    bases = samples.get(base, {})
+    ratios = {
+        arm: {seed: value / bases[seed] for seed, value in values.items() if bases.get(seed)}
+        for arm, values in samples.items()
+    }
+    return MetricSamples(None, measure.reduce, ratios)
 
 
 def draw_figure(
@@ -77,23 +88,15 @@ def draw_figure(
     metric. `results` is the recipe's table, which says what differs from the first arm."""
     if chart.ratio:
         return _ratios(chart, tables, lengths, arms, path)
-    lines: dict[str, dict[str, pd.Series]] = {}
-    for arm, of_arm in tables.items():
-        if by_seed := _up_to(lengths[arm], of_arm, chart.metric, chart.role):
-            lines[arm] = by_seed
+    lines = curves_of(chart, tables, lengths)
     if not lines:
         return pd.DataFrame(), ""
-    percent = is_percent(chart.metric)
-    estimates = {}
-    for arm, of_arm in lines.items():
-        values = {seed: REDUCERS[chart.reduce](of, lengths[arm]) for seed, of in of_arm.items()}
-        measured = {s: v for s, v in values.items() if not math.isnan(v)}
-        samples = MetricSamples(metric_named(chart.metric), chart.reduce, {arm: measured})
-        estimates[arm] = samples.value(arm)
+    samples = samples_of(chart, tables, lengths)
+    percent, estimates = samples.percent, {arm: samples.value(arm) for arm in lines}
     titles = {arm: arms.find(arm).title for arm in lines}
-    frame = pd.concat([band(of).assign(series=titles[arm]) for arm, of in lines.items()])
-    if percent:  # a bound beyond what is possible says nothing
-        frame[["low", "high"]] = frame[["low", "high"]].clip(0.0, 1.0)
+    # A bound beyond what is possible says nothing.
+    bounds = (0.0, 1.0) if percent else ()
+    frame = pd.concat([band(of, *bounds).assign(series=titles[arm]) for arm, of in lines.items()])
     changes = chart.reduce == "change"
     palette = dict(zip(arms.arms, itertools.cycle(charts.CATEGORIES), strict=False))
     colours = {titles[arm]: palette[arm] for arm in lines}
@@ -116,7 +119,7 @@ def draw_figure(
         first, signs = next(iter(lines)), _signs(chart, results, list(lines))
         against = with_article(titles[first])
     claim = _claim(chart, signs, titles, against)
-    number = {"change": "change, late less early", "last": "at the end"}.get(chart.reduce, "late")
+    number = {"change": "change, late minus early", "last": "at the end"}.get(chart.reduce, "late")
     note = f"Lines: means over seeds; bands: 95% intervals. Numbers: {number}, with 95% intervals."
     heading = _heading(chart, claim, note, [len(of) for of in lines.values()])
     to_svg(drawing.properties(width=_PLOT), path, *heading)
@@ -131,7 +134,7 @@ def births_figure(
     frame = recovery(of_arms, chart.metric, chart.role)
     if not len(frame):
         return frame, ""
-    percent = is_percent(chart.metric)
+    percent = MetricSamples(metric_named(chart.metric), chart.reduce, {}).percent
     everyone = frame[frame["operator"] == ALL].set_index("step")
     periods: dict[str, list[str]] = {}
     for step, period in ((SPAN, f"in the first {SPAN} steps"), (LAST, f"by step {LAST}")):
@@ -146,19 +149,20 @@ def births_figure(
     operators = frame["operator"].where(frame["operator"] != ALL)
     lines = frame.assign(series="all children", member=operators)
     lines[["low", "high"]] = lines[["low", "high"]].where(operators.isna())
+    lines[["value", "low", "high"]] *= 100 if percent else 1  # of shares in points
     drawing = charts.curves(
         lines.drop(columns=["seeds", "operator"]),
         {"all children": charts.ROLES[role]},
         unit=chart.unit,
-        percent=percent,
         ends={"all children": interval_text(number, percent, signed=True)},
     )
-    born = frame[frame["step"] == SPAN].set_index("operator")["births"]
+    followed = (f"{row.births} at step {row.Index}" for row in everyone.itertuples())
     note = (
-        f"Children less the other {role}s that are older than {YOUNG} steps, means over the {SPAN} "
-        f"steps up to this one after the birth ({born.get(ALL, 0)} births; thin: one operator "
-        "each). Step 0: the member that was replaced. Band and number: 95% over seeds. Children "
-        "that were replaced are in no later point."
+        f"Children minus the other {role}s that are older than {YOUNG} steps, means over the "
+        f"{SPAN} steps up to this one after the birth ({joined([*followed])}; thin: one operator "
+        "each). "
+        "Step 0: the member that was replaced. Band and number: 95% over seeds. Children that "
+        "were replaced are in no later point."
     )
     heading = _heading(chart, claim, note, [int(everyone["seeds"].max())])
     to_svg(drawing.properties(width=_PLOT), path, *heading)
@@ -168,6 +172,8 @@ def births_figure(
 def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[str, int | None]:
     """The signs of the arms' differences to the first in the recipe's table; empty without them."""
     first, *others = arms
+    if chart.metric == "eval/best":  # above one member by luck alone
+        return {}
     table = pd.DataFrame(columns=["metric"]) if results is None else results
     table = table[table["metric"] == chart.metric]
     if f"minus_{first}_mean" not in table:
@@ -211,68 +217,34 @@ def _heading(
 def _ratios(
     chart: Chart, tables: Tables, lengths: Mapping[str, int], arms: Arms, path: Path
 ) -> tuple[pd.DataFrame, str]:
-    """A bar for each arm, as a multiple of the first arm's value of the same seed."""
-    values = {
-        arm: {
-            seed: REDUCERS[chart.reduce](points, lengths[arm])
-            for seed, points in _up_to(lengths[arm], of_arm, chart.metric, chart.role).items()
-        }
-        for arm, of_arm in tables.items()
-    }
-    first = next(iter(values.values()), {})
-    base = arms.find(next(iter(values))).title if values else ""
-    if not first:
+    """The interval of each arm as a multiple of the first arm's value of the same seed."""
+    first = next(iter(tables), "")
+    ratios = samples_of(chart, tables, lengths, first)
+    values = samples_of(chart.model_copy(update={"ratio": False}), tables, lengths)
+    if first not in values.by_arm:
         return pd.DataFrame(), ""
+    base = arms.find(first).title
     rows: list[dict[str, Any]] = []
     signs: dict[str, int | None] = {}
-    for arm, of_arm in values.items():
-        title = arms.find(arm).title
-        test = interval({s: v / first[s] for s, v in of_arm.items() if first.get(s)})
-        mean = interval_text(Estimate(interval(of_arm).mean, math.nan, math.nan, (1,)))
+    for arm in values.by_arm:
+        title, test = arms.find(arm).title, ratios.value(arm)
+        mean = interval_text(Estimate(values.value(arm).mean, math.nan, math.nan, (1,)))
         text = f"{mean} {chart.unit}"
-        if of_arm is not first:
+        if arm != first:
             text += f", {interval_text(test)} times the {base}'s"
             signs[title] = test.sign(1.0)
-        rows.append(
-            {"series": title, "value": test.mean, "low": test.low, "high": test.high, "text": text}
-        )
+        bounds = {"value": test.mean, "low": test.low, "high": test.high}
+        rows.append({"series": title, **bounds, "text": text})
     claim = f"{chart.title}, against the {base}: {grouped_by_sign(signs, 'ratio')}"
     frame = pd.DataFrame(rows)
     note = (
-        "Bars: times the first, means over seeds with 95% intervals. Numbers: medians over the "
+        f"Points: times the {base}, means over seeds with 95% intervals. Numbers: medians over the "
         "steps, means over seeds."
     )
-    drawing = _bars(frame, f"times the {base}", chart.mark, chart.mark_label)
-    to_svg(drawing, path, *_heading(chart, claim, note, [len(of) for of in values.values()]))
+    lines = frame.rename(columns={"value": "mean"})
+    lines["label"] = lines["series"] + ": " + lines["text"]
+    lines["sure"] = [bool(signs.get(title)) for title in lines["series"]]
+    drawing = charts.intervals(lines, f"times the {base}", reference=1.0)
+    counts = [len(seeds) for seeds in values.by_arm.values()]
+    to_svg(drawing, path, *_heading(chart, claim, note, counts))
     return frame, claim
-
-
-def _bars(
-    frame: pd.DataFrame, title: str, mark: float | None = None, says: str = ""
-) -> charts.Chart:
-    """Horizontal bars with their intervals: `series`, `value`, `low`, `high` and a `text` beside
-    each; `mark` is a value to hold them against, as a line that `says` whose it is."""
-    names = list(frame["series"])
-    y = alt.Y("series:N", sort=names, title=None, axis=alt.Axis(labelLimit=300))
-    base = alt.Chart(frame).encode(y=y)
-    layers: list[Any] = [
-        base.mark_bar(size=18, opacity=0.5, color=charts.CATEGORIES[0]).encode(
-            x=alt.X("value:Q", title=title, axis=alt.Axis(grid=True)).scale(zero=True)
-        ),
-        base.mark_rule(strokeWidth=2, color=charts.INK).encode(x="low:Q", x2="high:Q"),
-        base.mark_text(align="left", dx=6, dy=-13, color=charts.INK, fontSize=13).encode(
-            x=alt.value(0), text="text:N"
-        ),
-    ]
-    if mark is not None:
-        at = alt.Chart(pd.DataFrame({"mark": [mark], "text": [f"{says}: {mark:g}"]}))
-        layers.append(
-            at.mark_rule(color=charts.ROLES["teacher"], strokeDash=[4, 3]).encode(x="mark:Q")
-        )
-        layers.append(
-            at.mark_text(align="left", dx=5, fontSize=13, color=charts.ROLES["teacher"]).encode(
-                x="mark:Q", y=alt.value(8), text="text:N"
-            )
-        )
-    chart: charts.Chart = alt.layer(*layers, width="container", height=60 * len(frame))
-    return chart

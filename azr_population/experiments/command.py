@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
@@ -22,7 +22,6 @@ from azr_population.console.output import say
 from azr_population.errors import UserError
 from azr_population.experiments.plan import (
     PlannedRun,
-    RecipeOptions,
     RecipePlan,
     check_runs,
     check_saving,
@@ -35,51 +34,48 @@ _LONG = 300.0
 """Seconds of one core that are played without a question."""
 
 
-def run_recipe(options: RecipeOptions) -> int:
-    """Returns the exit code: 0, or 128 + the signal that stopped the runs."""
+def run_recipe(name: str, dry_run: bool, yes: bool, jobs: int, **options: Any) -> int:
+    """Plays and draws the recipe; `options` are those of `RecipePlan`. Returns the exit code: 0, or
+    128 + the signal that stopped the runs."""
     arms = read_arms()
-    recipe = read_recipe(options.name, arms)
-    plan = RecipePlan(recipe, arms, options)
-    if options.save_results:
+    recipe = read_recipe(name, arms)
+    plan = RecipePlan(recipe, arms, **options)
+    if plan.save_results:
         check_saving(plan)
     check_runs(plan.runs)
-    if options.from_results:
+    if plan.from_results:
         if not any(run.started for run in plan.runs):
             raise UserError(
                 f"no run of {recipe.name} is in {plan.out} or committed; leave out --from-results "
                 f"to play them ({_estimate(plan.seconds_left)} of one core)"
             )
     else:
-        _print_plan(plan)
-        if options.dry_run:
+        say(
+            f"{recipe.name}: {len(plan.runs)} runs, {len(plan.runs) - len(plan.missing)} "
+            f"finished; about {_estimate(plan.seconds_left)} of one core to go"
+        )
+        if dry_run:
+            for run in plan.missing:
+                say(f"would play {run.name} from step {run.done} to {run.steps} in {run.path}")
+            say(f"results would be in {plan.results}; nothing was started")
             return 0
-        _confirm(recipe.name, plan.seconds_left, options)
-        if code := play(plan.missing, options.jobs):
+        if not yes:
+            _confirm(recipe.name, plan.seconds_left)
+        if code := play(plan.missing, jobs):
             say("the same command continues")
             return code
     from azr_population.experiments.results import draw
 
-    if options.save_results:
+    if plan.save_results:
         save_runs(plan)
     say(f"results: {draw(plan)}")
     return 0
 
 
-def _print_plan(plan: RecipePlan) -> None:
-    say(
-        f"{plan.recipe.name}: {len(plan.runs)} runs, {len(plan.runs) - len(plan.missing)} "
-        f"finished; about {_estimate(plan.seconds_left)} of one core to go"
-    )
-    if plan.options.dry_run:
-        for run in plan.missing:
-            say(f"would play {run.name} from step {run.done} to {run.steps} in {run.path}")
-        say(f"results would be in {plan.results}; nothing was started")
-
-
-def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
+def _confirm(name: str, seconds: float) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
-    or there is no terminal to ask in and `--yes` is not given."""
-    if seconds <= _LONG or options.yes:
+    or there is no terminal to ask in."""
+    if seconds <= _LONG:
         return
     question = f"{name} plays for about {_estimate(seconds)} of one core"
     if not sys.stdin.isatty():
@@ -88,7 +84,7 @@ def _confirm(name: str, seconds: float, options: RecipeOptions) -> None:
         raise UserError(f"{name} was not started; --from-results draws the committed runs")
 
 
-def print_list(options: RecipeOptions) -> None:
+def print_list() -> None:
     """All recipes as a table: the question or the paper's claim, and how many of the planned runs
     are committed."""
     from rich.console import Console
@@ -99,7 +95,7 @@ def print_list(options: RecipeOptions) -> None:
     table = Table(*heads, box=None, pad_edge=False)
     for name in recipe_names():
         recipe = read_recipe(name, arms)
-        plan = RecipePlan(recipe, arms, replace(options, name=name, out=Path(os.devnull)))
+        plan = RecipePlan(recipe, arms, out=Path(os.devnull))
         stored = [plan.committed / run.arm_name / run.path.name for run in plan.runs]
         count = sum((path / "config.yaml").is_file() for path in stored)
         claim = " ".join(recipe.claim.split()) or recipe.title

@@ -23,26 +23,9 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.experiments.recipes import Arms, Recipe, recipes_folder, seed_numbers
 from azr_population.files import read_json, write_atomically
+from azr_population.reading.run_data import RunData
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import ROLES, role_of
-from azr_population.runs.run_data import RunData
-
-
-@dataclass(frozen=True)
-class RecipeOptions:
-    """The options of `azr-population recipe`, whose help has meanings and defaults; where a field
-    is None it is the recipe's own."""
-
-    name: str
-    from_results: bool
-    dry_run: bool
-    yes: bool
-    seeds: str | None
-    steps: int | None
-    arms: str | None
-    out: Path | None
-    save_results: bool
-    jobs: int
 
 
 @dataclass(frozen=True)
@@ -99,20 +82,33 @@ def _compose(overrides: tuple[str, ...]) -> Config:
 
 
 class RecipePlan:
-    """A recipe as it is asked for: its runs, and where its results go.
+    """A recipe as it is asked for: its runs, and where its results go. Options are those of
+    `azr-population recipe`, whose help has their meanings; None is the recipe's own.
 
     Raises UserError: an arm does not exist; `seeds` is neither a number nor a range.
     """
 
-    def __init__(self, recipe: Recipe, arms: Arms, options: RecipeOptions) -> None:
-        self.recipe, self.arms, self.options = recipe, arms, options
-        self.protocol = arms.protocols[recipe.protocol]
-        self.out = options.out or Path("runs/recipes")
+    def __init__(
+        self,
+        recipe: Recipe,
+        all_arms: Arms,
+        *,
+        from_results: bool = False,
+        save_results: bool = False,
+        seeds: str | None = None,
+        steps: int | None = None,
+        arms: str | None = None,
+        out: Path | None = None,
+    ) -> None:
+        self.recipe, self.arms = recipe, all_arms
+        self.from_results, self.save_results = from_results, save_results
+        self.protocol = all_arms.protocols[recipe.protocol]
+        self.out = out or Path("runs/recipes")
         self.planned = len(seed_numbers(self.protocol.seeds))
         """Seeds of each arm at which hypotheses are decided."""
-        self.seeds = _seeds(options.seeds, self.protocol.seeds)
-        names = options.arms.split(",") if options.arms else recipe.arms
-        self.runs = [self._run(name, seed) for seed in self.seeds for name in names]
+        self.seeds = _seeds(seeds, self.protocol.seeds)
+        names = arms.split(",") if arms else recipe.arms
+        self.runs = [self._run(name, seed, steps) for seed in self.seeds for name in names]
         """Seed by seed."""
 
     @property
@@ -132,7 +128,7 @@ class RecipePlan:
     @property
     def results(self) -> Path:
         """Never in what is committed, unless `--save-results` asks for it."""
-        if self.options.save_results:
+        if self.save_results:
             return self.recipe.folder.resolve() / "results"
         return self.out / "results" / self.recipe.name
 
@@ -141,31 +137,36 @@ class RecipePlan:
         """The folder of the committed runs of the recipe's protocol."""
         return recipes_folder() / "runs" / self.recipe.protocol
 
-    def _run(self, name: str, seed: int) -> PlannedRun:
-        arm, options = self.arms.find(name), self.options
-        steps = options.steps or self.protocol.arm_steps.get(name, self.protocol.steps)
+    def _run(self, name: str, seed: int, steps: int | None) -> PlannedRun:
+        arm = self.arms.find(name)
+        steps = steps or self.protocol.arm_steps.get(name, self.protocol.steps)
         overrides = (*self.protocol.common, *arm.overrides)
         run, committed = (
             PlannedRun(name, seed, steps, folder / name / f"seed_{seed}", overrides, arm.seconds)
             for folder in (self.out / self.recipe.protocol, self.committed)
         )
-        takes_committed = options.from_results and committed.finished and not run.finished
+        takes_committed = self.from_results and committed.finished and not run.finished
         return committed if takes_committed else run
 
 
 def _seeds(typed: str | None, planned: int | str) -> range:
     """The seeds as typed, or the protocol's. Raises UserError: neither a number nor a range, or a
     number that is rather the name of one seed."""
-    own = seed_numbers(planned)
+    usual = seed_numbers(planned)
     try:
         seeds = seed_numbers(typed or planned)
     except ValueError:
         raise UserError(f"--seeds {typed} is not a number of seeds, nor A-B") from None
     count = len(seeds)
-    if typed and typed.isdecimal() and count > len(own) and (count in own or count > 4 * len(own)):
+    if (
+        typed
+        and typed.isdecimal()
+        and count > len(usual)
+        and (count in usual or count > 4 * len(usual))
+    ):
         raise UserError(
-            f"--seeds {typed} is {count} seeds, 1 to {count}, where the recipe has {len(own)} "
-            f"({own[0]} to {own[-1]}); write --seeds {count}-{count} for seed {count}, or "
+            f"--seeds {typed} is {count} seeds, 1 to {count}, where the recipe has {len(usual)} "
+            f"({usual[0]} to {usual[-1]}); write --seeds {count}-{count} for seed {count}, or "
             f"--seeds 1-{count} for all of them"
         )
     return seeds
@@ -196,8 +197,7 @@ def check_saving(plan: RecipePlan) -> None:
     versions = plan.results / "versions.json"
     committed = read_json(versions)["runs"] if versions.is_file() else {}
     steps = {
-        run.name: run.done if plan.options.from_results else max(run.done, run.steps)
-        for run in plan.runs
+        run.name: run.done if plan.from_results else max(run.done, run.steps) for run in plan.runs
     }
     if lost := [name for name, done in committed.items() if steps.get(name, 0) < done]:
         raise UserError(

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from azr_population.domains.metric import Reduce
 from azr_population.errors import UserError, did_you_mean, first_line
@@ -64,10 +58,9 @@ class Arms(_Strict):
         return self.arms[name]
 
 
-class TableRow(_Strict):
-    """A row of the table: one number per run, its mean and interval per arm."""
+class Measure(_Strict):
+    """One number per run: the curve of a metric, reduced."""
 
-    label: str
     metric: str
     """Name in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
     reduce: Reduce = "last_10pct"
@@ -78,7 +71,13 @@ class TableRow(_Strict):
     ratio: bool = False
     """Over the first arm's value of the same seed."""
     paper: str = ""
-    """The paper's value, with its source."""
+    """The paper's result, in a table with its source."""
+
+
+class TableRow(Measure):
+    """A row of the table: the mean and interval of a measure per arm."""
+
+    label: str
 
 
 class Claim(_Strict):
@@ -96,28 +95,22 @@ class Claim(_Strict):
         return all(signs.get(arm) == sign for sign, arms in wanted.items() for arm in arms)
 
 
-class Chart(_Strict):
-    """Curves over the steps, a line per arm; the title says what they show."""
+class Chart(Measure):
+    """Curves over the steps, a line per arm, with the measure beside it, or the intervals of
+    ratios; the title says what they show."""
 
-    metric: str
     title: str
     """Name of the measure."""
     claim: Claim | None = None
     """The title in place of one that lists which arms moved."""
     unit: str = ""
-    role: str = ""
     reduce: Reduce = "change"
-    """Reduction of the curve to the number beside it."""
-    ratio: bool = False
-    """Bars over the first arm's value of the same seed."""
     mark: float | None = None
     """A value to hold the arms against, drawn as a line."""
     mark_label: str = ""
     births: bool = False
     """Whether it shows children beside the other members of their role, by operator
     (`analysis/children.py`)."""
-    paper: str = ""
-    """The paper's result, in a few words."""
     note: str = ""
 
     @property

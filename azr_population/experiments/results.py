@@ -20,12 +20,11 @@ from typing import Any
 import pandas as pd
 from rich.markdown import Markdown
 
-from azr_population.analysis.metrics import MetricSamples, metric_named
-from azr_population.analysis.sentences import excluded
+from azr_population.analysis.metrics import MetricSamples
+from azr_population.analysis.sentences import hypothesis_sentence, verdict_of
 from azr_population.analysis.statistics import (
     LEVEL,
     NOTHING,
-    REDUCERS,
     Estimate,
     holm,
     interval_text,
@@ -33,19 +32,13 @@ from azr_population.analysis.statistics import (
 )
 from azr_population.console.output import StandardOutput
 from azr_population.errors import UserError
-from azr_population.experiments.claims import (
-    Tables,
-    births_figure,
-    curve,
-    draw_figure,
-    is_percent,
-)
+from azr_population.experiments.claims import Tables, births_figure, draw_figure, samples_of
 from azr_population.experiments.plan import PlannedRun, RecipePlan
-from azr_population.experiments.recipes import Hypothesis, Recipe, TableRow
+from azr_population.experiments.recipes import Recipe
 from azr_population.files import write_atomically, writing
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import BUDGET, budget
 from azr_population.runs.records import finite_or_none
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import BUDGET, budget
 from azr_population.versions import environment
 
 _TABLE_NOTE = (
@@ -63,8 +56,6 @@ _BEST_NOTE = (
 
 Runs = Mapping[str, Mapping[str, RunData]]
 """arm -> seed -> the run."""
-Samples = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""label of a row -> arm -> seed -> its number."""
 Rows = Mapping[str, MetricSamples]
 """label of a row -> its samples."""
 
@@ -95,14 +86,21 @@ def draw(plan: RecipePlan) -> Path:
         f"Recorded by none of these runs: {', '.join(missing)}." if missing else "",
     ]
     parts: list[str] = []
-    samples = samples_of(recipe, tables, plan.lengths)
-    results, hypotheses = decide(recipe, samples, plan.planned)
+    rows = {
+        label: samples_of(row, tables, plan.lengths, recipe.baseline)
+        for label, row in recipe.rows.items()
+    }
+    hypotheses = decide(recipe, rows, plan.planned)
+    results = results_table(recipe, rows, hypotheses, plan.planned)
     if recipe.hypotheses:
-        files["hypotheses.csv"] = hypotheses.drop(columns=["seeds", "excluded"])
+        files["hypotheses.csv"] = hypotheses.drop(columns="sentence")
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
         files["table.csv"] = results.drop(columns="differs", errors="ignore")
-        parts += [_table_markdown(recipe, results), _TABLE_NOTE.format(baseline=recipe.baseline)]
+        parts += [
+            _table_markdown(recipe, rows, results),
+            _TABLE_NOTE.format(baseline=recipe.baseline),
+        ]
         if any(row.metric.startswith(("eval/best", "eval/worst")) for row in recipe.table):
             parts.append(_BEST_NOTE)
     shown = _joined([*heading[2:], *parts])
@@ -134,43 +132,10 @@ def draw(plan: RecipePlan) -> Path:
     return summary
 
 
-def decide(recipe: Recipe, samples: Samples, planned: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table (a line per row and arm) and the tested hypotheses (a line each); `planned` is the
-    number of seeds of each arm at which hypotheses are decided."""
-    rows = {
-        label: MetricSamples(
-            None if row.ratio else metric_named(row.metric), row.reduce, samples[label]
-        )
-        for label, row in recipe.rows.items()
-    }
-    hypotheses = _tested(recipe, rows, planned)
-    return _table(recipe, rows, hypotheses, planned), hypotheses
-
-
-def samples_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
-    """The number of every row and run that has come to the row's step, or to its arm's length."""
-    samples: dict[str, dict[str, dict[str, float]]] = {label: {} for label in recipe.rows}
-    for label, row in recipe.rows.items():
-        for arm, by_seed in tables.items():
-            end = row.step or lengths[arm]
-            for seed, table in by_seed.items():
-                points = curve(table, row.metric, row.role)
-                points = points[points.index <= end]
-                value = REDUCERS[row.reduce](points, end) if len(points) else math.nan
-                if table["step"].max() >= end and not math.isnan(value):
-                    samples[label].setdefault(arm, {})[seed] = value
-        if row.ratio:
-            base = samples[label].get(recipe.baseline, {})
-            samples[label] = {
-                arm: {seed: value / base[seed] for seed, value in values.items() if base.get(seed)}
-                for arm, values in samples[label].items()
-            }
-    return samples
-
-
-def _tested(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
+def decide(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
     """A line per hypothesis: what it says, its test and the verdict, p by Holm's correction.
-    Intervals are at Bonferroni's level, since Holm's has none."""
+    Intervals are at Bonferroni's level, since Holm's has none. Hypotheses are decided at `planned`
+    seeds of each arm."""
     level = LEVEL / max(len(recipe.hypotheses), 1)
     tests = [
         rows[hypothesis.row].difference(hypothesis.arm, hypothesis.than, level, hypothesis.margin)
@@ -181,37 +146,25 @@ def _tested(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
     lines: list[dict[str, Any]] = []
     for hypothesis, test, p in zip(recipe.hypotheses, tests, corrected, strict=True):
         test = replace(test, p=math.nan if math.isnan(test.p) else p)
-        text = verdict(hypothesis, test, planned)
-        is_open = text == "not shown" and is_percent(recipe.rows[hypothesis.row].metric)
+        percent = rows[hypothesis.row].percent
+        verdict = verdict_of(test, hypothesis.margin, planned)
+        written = hypothesis.model_dump()
+        sentence = hypothesis_sentence(**written, test=test, percent=percent, verdict=verdict)
         lines.append(
-            hypothesis.model_dump()
-            | {"n": test.n, **_bounds("", test)}
+            {**written, "n": test.n, **_bounds("", test)}
             | {"confidence": 1 - test.level if test.n else math.nan, "p": test.p}
-            | {"verdict": text}
-            | {"seeds": " and ".join(map(str, dict.fromkeys(test.counts)))}
-            | {"excluded": excluded(test, hypothesis.margin) if is_open else ""}
+            | {"verdict": verdict, "sentence": sentence}
         )
     return pd.DataFrame(lines)
 
 
-def verdict(hypothesis: Hypothesis, test: Estimate, planned: int) -> str:
-    """`shown`, `refuted`, `not shown`, or why it is `not decided`; the test's p is corrected."""
-    if not test.n:
-        return "not decided: nothing was measured"
-    if set(test.counts) != {planned}:
-        here = " and ".join(map(str, dict.fromkeys(test.counts)))
-        return f"not decided (planned for {planned} seeds, here {here})"
-    if math.isnan(test.p):
-        return "not decided: one seed, or no variance, has no interval"
-    if not test.p < LEVEL:
-        return "not shown"
-    return "shown" if test.mean > hypothesis.margin else "refuted"
-
-
-def _table(recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int) -> pd.DataFrame:
+def results_table(
+    recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int
+) -> pd.DataFrame:
     """A line per row and arm: mean and difference to the baseline, each with its interval; p, also
-    corrected (by Holm, or that of the hypothesis about it); the values of the seeds; and whether it
-    `differs`: by p, or by the hypothesis, and never at a number of seeds that was not planned."""
+    corrected by Holm within its `family` (`hypotheses`, or all other `differences`); the values of
+    the seeds; and whether it `differs`: by p, or by the hypothesis, and never at a number of seeds
+    that was not planned."""
     baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
     tests = {
         (label, arm): samples.difference(arm, baseline) if baseline not in ("", arm) else NOTHING
@@ -219,24 +172,27 @@ def _table(recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int) -
         for arm in samples.by_arm
     }
     decided = {
-        (line.row, line.arm): (line.p, line.verdict in ("shown", "refuted"))
+        (line.row, line.arm): (line.p, "hypotheses", line.verdict in ("shown", "refuted"))
         for line in hypotheses.itertuples()
         if line.than == baseline
     }
     family = with_holm({key: test for key, test in tests.items() if key not in decided})
     decided |= {
-        key: (test.p, test.p < LEVEL and set(test.counts) == {planned})
+        key: (test.p, "differences", test.p < LEVEL and set(test.counts) == {planned})
         for key, test in family.items()
     }
     lines: list[dict[str, Any]] = []
     for label, row in recipe.rows.items():
         for arm, values in rows[label].by_arm.items():
-            test, (p, differs) = tests[label, arm], decided[label, arm]
+            test, (p, name, differs) = tests[label, arm], decided[label, arm]
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
                 | {"arm": arm, "n": len(values), **_bounds("", rows[label].value(arm))}
                 | {**_bounds(against, test), "p": test.p, "p_corrected": p}
-                | {"values": " ".join(f"{value:.6g}" for value in values.values())}
+                | {
+                    "family": name if test.n else "",
+                    "values": " ".join(map("{:.6g}".format, values.values())),
+                }
                 | {"paper": row.paper, "differs": differs}
             )
     return pd.DataFrame(lines)
@@ -270,33 +226,27 @@ def _missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     return missing
 
 
-def _estimate(line: Mapping[str, Any], prefix: str = "") -> Estimate:
-    mean, low, high = (line[f"{prefix}{name}"] for name in ("mean", "low", "high"))
-    return Estimate(mean, low, high, (line["n"],))
-
-
-def _table_markdown(recipe: Recipe, table: pd.DataFrame) -> str:
+def _table_markdown(recipe: Recipe, rows: Rows, table: pd.DataFrame) -> str:
     """The table for people; a cell names its n where it rests on fewer seeds than its column."""
     seeds = table.groupby("arm")["n"].max() if len(table) else pd.Series(dtype=int)
     arms = [arm for arm in recipe.arms if arm in seeds]
     arms += sorted(set(seeds.index) - set(arms))  # of --arms
     cells = {(line["row"], line["arm"]): line for line in table.to_dict("records")}
-    rows = []
+    shown_rows = []
     for label, row in recipe.rows.items():
         lines = {arm: cells.get((label, arm)) for arm in arms}
         shown = {
-            f"{arm} (n={seeds[arm]})": _cell(row, line, seeds[arm]) if line else "-"
+            f"{arm} (n={seeds[arm]})": _cell(rows[label].percent, line, seeds[arm]) if line else "-"
             for arm, line in lines.items()
         }
         paper = {"the paper": row.paper or "-"} if any(r.paper for r in recipe.table) else {}
-        rows.append({"": label, **shown, **paper})
-    return _markdown(pd.DataFrame(rows))
+        shown_rows.append({"": label, **shown, **paper})
+    return _markdown(pd.DataFrame(shown_rows))
 
 
-def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
+def _cell(percent: bool, line: Mapping[str, Any], seeds: int) -> str:
     """`**38.2% [37.1, 39.3]**`."""
-    percent = is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
-    text = interval_text(_estimate(line), percent)
+    text = interval_text(Estimate(line["mean"], line["low"], line["high"], (line["n"],)), percent)
     if line["n"] < seeds:
         text += f" (n={line['n']})"
     return f"**{text}**" if line["differs"] else text
@@ -305,18 +255,7 @@ def _cell(row: TableRow, line: Mapping[str, Any], seeds: int) -> str:
 def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
     """The hypotheses as they were written, and what came out."""
     lines = ["## Hypotheses, written before the runs", ""]
-    for tested in hypotheses.to_dict("records"):
-        compared = f"`{tested['arm']}`" + (f" minus `{tested['than']}`" if tested["than"] else "")
-        above = f" (above {tested['margin']:g}?)" if tested["margin"] else ""
-        line = f"- {tested['claim']} {tested['row']}, {compared}{above}: "
-        if tested["n"]:
-            percent = is_percent(recipe.rows[tested["row"]].metric)
-            line += interval_text(_estimate(tested), percent, signed=bool(tested["than"]))
-            line += (
-                f" ({tested['confidence']:.1%} interval), n={tested['seeds']}, p={tested['p']:.2g}"
-            )
-            line += ": "
-        lines.append(f"{line}**{tested['verdict']}**{tested['excluded']}.")
+    lines += [f"- {sentence}." for sentence in hypotheses["sentence"]]
     if len(hypotheses) > 1:
         note = "p is corrected by Holm for their number, and decides; the intervals by Bonferroni."
         lines += ["", note]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from azr_population.config.schema import Config
 from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
+from azr_population.method.run_plan import RunPlan
 from azr_population.printable import redact, shareable
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import finite_or_none
@@ -152,14 +152,14 @@ class Loggers:
     def _try(self, name: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception as error:  # whatever a logger raises: it is not worth a run
+        except (Exception, SystemExit) as error:  # of any kind: it is not worth a run
             self._loggers = {key: value for key, value in self._loggers.items() if key != name}
             self._note(_failure(name, error))
 
 
-def check_loggers(config: Config) -> None:
+def check_loggers(plan: RunPlan) -> None:
     """Raises `UserError` if the package of a logger is missing."""
-    for name in config.logger.names:
+    for name in plan.config.logger.names:
         if find_spec(name) is None:
             raise UserError(
                 f"logger={name} needs the package {name}; install it with: pip install {name}"
@@ -174,7 +174,7 @@ def open_loggers(
     for name in dict.fromkeys(names):
         try:
             opened[name] = LOGGERS[name](directory, step)
-        except Exception as error:  # as in `Loggers`
+        except (Exception, SystemExit) as error:  # as in `Loggers`
             note(_failure(name, error))
     return Loggers(opened, note)
 
@@ -185,6 +185,6 @@ def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def _failure(name: str, error: Exception) -> str:
+def _failure(name: str, error: BaseException) -> str:
     kind, reason = type(error).__name__, redact(first_line(error))
     return f"logger {name} failed ({kind}: {reason}); the run continues without it"

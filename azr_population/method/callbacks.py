@@ -170,7 +170,8 @@ def _check_hooks(callback: Callback) -> None:
 
 
 def declared(callbacks: Sequence[Callback]) -> dict[str, Any]:
-    """Their metrics, for `environment.json`: no code is run to read a run. Empty without any."""
+    """The callbacks' metrics for `environment.json`, so that no code is run to read a run; empty
+    without any."""
     metrics = [asdict(metric) for callback in callbacks for metric in callback.metrics]
     return {"metrics": metrics} if metrics else {}
 

@@ -1,21 +1,21 @@
-"""Checks of settings that no run can work with, in either host, before anything is loaded."""
+"""Checks of a plan, and its lines in a dry run, in both hosts, before anything is loaded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from azr_population.config.schema import Config, EvolutionConfig, MembersConfig
-from azr_population.domains.domain import Domain
+from azr_population.config.schema import EvolutionConfig, MembersConfig
 from azr_population.domains.format import Format
+from azr_population.domains.known import DOMAINS
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.engines.optimizers import moments
 from azr_population.errors import UserError
 from azr_population.method.callbacks import call_own, own_callbacks
+from azr_population.method.evolution import ELITES, number_replaced
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.population import Population, founder_sources
 from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.record import StepRecords
-from azr_population.method.replacement import ELITES, number_replaced
 from azr_population.method.rewards import (
     INVALID,
     takes_gold,
@@ -26,13 +26,46 @@ from azr_population.registry import own_code
 from azr_population.weights.breeding import dry_run, get_operator, usable_operators
 from azr_population.weights.founders import check_founders
 
+Check = Callable[[RunPlan], None]
+"""Raises UserError for what a run cannot work with: the key, the value and what is accepted."""
 
-def check_population(members: MembersConfig, evolution: EvolutionConfig, rank: int) -> None:
-    """Checks the settings of a population against each other; `rank` is the adapters'. Bounds of
-    single fields are checked in `config/`. Raises UserError: it has the key of a local run, the
-    value and what is accepted."""
-    roster = Roster.make(members.teachers, members.students)
-    check_founders(founder_sources(members.init_from, roster).values(), rank)
+
+def faults(plan: RunPlan, *more: Check) -> Iterator[UserError]:
+    """The first fault of each of `CHECKS` and of the host's checks, with keys of a local run."""
+    for check in (*CHECKS, *more):
+        try:
+            check(plan)
+        except UserError as error:
+            yield error
+
+
+def check_domain(plan: RunPlan) -> None:
+    """Asks a domain of the user's, and its format, for what a run asks them, once."""
+    key, domain, format = plan.config.task.domain, plan.domain, plan.format
+    if key in DOMAINS:  # ours have tests
+        return
+    with own_code("task.domain", key):
+        for type in domain.types:
+            prompt = format.propose_prompt(type)
+            lengths = [format.max_new_tokens(type, phase) for phase in ("propose", "solve")]
+            if not isinstance(prompt, str) or min(lengths) < 1:
+                raise TypeError(f"prompt and lengths of {type} are {prompt!r:.40} and {lengths}")
+            format.parse_proposal(type, "")
+            format.parse_answer(type, "")
+        evaluated = bool(plan.config.eval.every)
+        for task in domain.eval_tasks(1, 1, list(domain.types)) if evaluated else ():
+            format.solve_prompt(task)
+            format.parse_answer(task.type, format.write_answer(task))
+            domain.measure(task.program)
+            domain.fingerprint(task.program)
+
+
+def check_population(plan: RunPlan) -> None:
+    """Checks the settings of a population against each other. Bounds of single fields are checked
+    in `config/`."""
+    members, evolution = plan.config.population, plan.config.evolution
+    rank = plan.engine.lora.rank
+    check_founders(founder_sources(members.init_from, plan.roster).values(), rank)
     # A reward may be the user's own; a mistake in it is found before the run, not after hours.
     reward = teacher_reward_of(members)
     for solved in (0, 1, 2):
@@ -63,13 +96,12 @@ def _made_up(solved: int) -> Proposal:
     return Proposal(match, task.type, done, parsed, task, "ok", attempts=attempts)
 
 
-def try_callbacks(config: Config, domain: Domain) -> None:
-    """Makes the user's own callbacks and calls each once on a step that nobody played. Raises
-    UserError: one fails, with file and line."""
-    callbacks = own_callbacks(config.callbacks)
+def check_callbacks(plan: RunPlan) -> None:
+    """Makes the user's own callbacks and calls each once on a step that nobody played."""
+    callbacks = own_callbacks(plan.config.callbacks)
     if not callbacks:
         return
-    population, proposals = Population(config, domain), [_made_up(1)]
+    population, proposals = Population(plan.config, plan.domain), [_made_up(1)]
     for callback in callbacks:
         call_own(callback, "updated", population, proposals, ())
         records = StepRecords({"step": 1}, [], [], [], [])
@@ -88,6 +120,15 @@ def check_reward(members: MembersConfig, format: Format) -> None:
         )
 
 
+CHECKS: tuple[Check, ...] = (
+    check_domain,
+    check_population,
+    lambda plan: check_reward(plan.config.population, plan.format),
+    check_callbacks,
+)
+"""The checks of both hosts, in their order."""
+
+
 def reward_line(members: MembersConfig) -> str:
     """A sentence: what the teachers' reward pays."""
     reward = teacher_reward_of(members)
@@ -97,24 +138,6 @@ def reward_line(members: MembersConfig) -> str:
         f"no attempt solves it, {half:g} if half of them do, {solved:g} if all do; an invalid "
         f"proposal {INVALID:g}"
     )
-
-
-def try_domain(key: str, domain: Domain, format: Format, evaluated: bool) -> None:
-    """Asks a domain and its format for what a run asks them, once; with `evaluated` for a held-out
-    task too. `key` is the `task.domain`. Raises UserError: it fails, with file and line."""
-    with own_code("task.domain", key):
-        for type in domain.types:
-            prompt = format.propose_prompt(type)
-            lengths = [format.max_new_tokens(type, phase) for phase in ("propose", "solve")]
-            if not isinstance(prompt, str) or min(lengths) < 1:
-                raise TypeError(f"prompt and lengths of {type} are {prompt!r:.40} and {lengths}")
-            format.parse_proposal(type, "")
-            format.parse_answer(type, "")
-        for task in domain.eval_tasks(1, 1, list(domain.types)) if evaluated else ():
-            format.solve_prompt(task)
-            format.parse_answer(task.type, format.write_answer(task))
-            domain.measure(task.program)
-            domain.fingerprint(task.program)
 
 
 def _smallest_replaced(evolution: EvolutionConfig, *sizes: int) -> int:
@@ -180,8 +203,19 @@ def population_lines(plan: RunPlan, base: str) -> Iterator[str]:
         for role, each in rates.items()
     )
     cap = engine.importance_sampling_cap
-    weighted = f"importance weights up to {cap:g}" if cap else "no importance weights"
+    weighted = f"importance weights truncated at {cap:g}" if cap else "no importance weights"
     yield (
         f"{optimizer}'s steps: {listed}; rank {engine.lora.rank}, alpha {engine.lora.alpha:g}, "
         f"{weighted}, seed {config.seed}"
     )
+
+
+def plan_page(lines: Iterable[str], refused: Sequence[str], option: str) -> list[str]:
+    """A dry run's page: the lines of the plan and reasons why it cannot start; `option` is the one
+    that asked for the page."""
+    last = (
+        "nothing was started, and nothing would be before that is mended"
+        if refused
+        else f"nothing was started; leave out {option} to play"
+    )
+    return [*lines, *(f"refused: {reason}" for reason in refused), last]

@@ -1,21 +1,131 @@
-"""Evolution in a run, the same in both hosts: when members are replaced, what a child inherits."""
+"""Evolution in a run, the same in both hosts (population based training, PBT): which members are
+replaced and when, by children of which parents, and what a child inherits.
+
+Fitness compares members of one sub-population only, because ratings mean nothing across roles.
+Source: PopuLoRA's replacement step (the worst members are replaced by children of better ones);
+Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from pydantic import TypeAdapter
+from numpy.typing import NDArray
 
 from azr_population.config.schema import EvolutionConfig
-from azr_population.method import replacement
-from azr_population.method.members import Member, Roster
-from azr_population.method.replacement import Replacement
+from azr_population.method.members import Member, Rating, Roster
 from azr_population.streams import Streams
 from azr_population.weights.breeding import Breeding, breed, get_operator
+
+CHILD_SIGMA_INCREASE = 25.0 / 6.0
+"""Increase of a child's sigma over its parents', in TrueSkill points; variances add."""
+
+
+Fitness = NDArray[np.float64]
+ELITES = 1
+"""Number of the best members of each sub-population that are never replaced."""
+TOP = 0.5
+"""The share of the survivors that parents are drawn from."""
+
+
+def ranked(fitness: Fitness) -> list[int]:
+    """Indices from fittest to least fit; NaN counts as least, ties go to the lower index."""
+    values = np.where(np.isnan(fitness), -np.inf, fitness)
+    return [int(i) for i in np.argsort(-values, kind="stable")]
+
+
+def truncation(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
+    """`count` distinct indices, the fittest first, drawn from the better half of the candidates (at
+    least `count` of them), equally likely: PBT's exploit by truncation (Jaderberg et al. 2017,
+    section 4.1.1)."""
+    best = ranked(fitness)[: max(count, math.ceil(TOP * len(fitness)))]
+    return [best[i] for i in sorted(generator.permutation(len(best))[:count])]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """One replacement. Nothing has been changed yet.
+
+    `parents` are two distinct survivors (one if only one survives), the fitter first. An operator
+    of one parent takes the first. The fitness values are those that decided.
+    """
+
+    victim: Member
+    parents: tuple[Member, ...]
+    victim_fitness: float
+    parent_fitness: tuple[float, ...]
+
+
+def number_replaced(config: EvolutionConfig, size: int) -> int:
+    """The number of `size` members replaced at a time if enough are neither elites nor protected
+    newborns: `replace_fraction` of them, halves rounded up, at least one."""
+    fraction = config.replace_fraction
+    return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
+
+
+def choose(
+    config: EvolutionConfig,
+    members: Sequence[Member],
+    generator: np.random.Generator,
+    step: int = 0,
+) -> list[Replacement]:
+    """Chooses the replacements of one sub-population; a pure function of its arguments. Fitness is
+    the lower bound of a member's skill, mu - 3 sigma (Herbrich et al. 2006, section 4).
+
+    Args:
+        members: all members of one role.
+        generator: the only source of chance.
+        step: the current step, for the grace period of newborns.
+
+    Returns:
+        At most `len(members) - ELITES` replacements, the first victim first; fewer if the others
+        are protected. Every parent survives the step, so replacements can be carried out in any
+        order.
+    """
+    fitness = np.array([member.rating.conservative for member in members])
+    protected = set(ranked(fitness)[:ELITES])
+    # Founders are not protected: they have been rated since the first step.
+    protected |= {
+        index
+        for index, member in enumerate(members)
+        if member.generation and step - member.born < config.grace_period
+    }
+    worst_first = ranked(fitness)[::-1]
+    victims = [i for i in worst_first if i not in protected]
+    victims = victims[: number_replaced(config, len(members))]
+    survivors = [i for i in range(len(members)) if i not in victims]
+    replacements = []
+    for victim in victims:
+        chosen = truncation(fitness[survivors], min(2, len(survivors)), generator)
+        parents = [survivors[i] for i in chosen]
+        replacements.append(
+            Replacement(
+                victim=members[victim],
+                parents=tuple(members[i] for i in parents),
+                victim_fitness=float(fitness[victim]),
+                parent_fitness=tuple(float(fitness[i]) for i in parents),
+            )
+        )
+    return replacements
+
+
+def inherited_rating(parents: Sequence[Rating]) -> Rating:
+    """A child's rating before its first match.
+
+    mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
+    `CHILD_SIGMA_INCREASE` squared, because the operator's effect on skill is unknown. sigma is at
+    most a beginner's.
+    """
+    mu = math.fsum(rating.mu for rating in parents) / len(parents)
+    variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
+    sigma = math.sqrt(variance + CHILD_SIGMA_INCREASE**2)
+    return Rating(mu, min(Rating.sigma, sigma))
+
 
 MakeChild = Callable[[Replacement, EvolutionConfig, int], Breeding]
 """(replacement, its operators and options, seed): puts a child in the victim's slot."""
@@ -32,51 +142,26 @@ def make_child(
     return breeding
 
 
-_rewards = TypeAdapter(dict[str, list[float]]).validate_python
-
-
 class Evolution:
     """Replaces members of a run. `config` is the run's `evolution` group."""
 
     def __init__(self, config: EvolutionConfig, streams: Streams) -> None:
         self.config = config
-        self.rewards: dict[str, list[float]] = {}
-        """Each member's mean reward per step since the last replacement."""
         self._streams = streams
-
-    def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
-        """Records the members' mean rewards of a step for fitness functions that use them."""
-        for name, reward in rewards.items():
-            if reward is not None:
-                self.rewards.setdefault(name, []).append(reward)
-
-    def should_evolve(self, step: int) -> bool:
-        """Whether members are replaced at the end of this step."""
-        return self.config.interval > 0 and step % self.config.interval == 0
 
     def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
         """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
-        if not self.should_evolve(step):
+        if not self.config.interval or step % self.config.interval:
             return []
-        replacements, fitness = [], replacement.FITNESS[self.config.fitness]
+        replacements = []
         for role, members in roster.sub_populations.items():
             if len(members) < 2:
                 continue
             generator = self._streams.numpy(f"select {role}", step)
-            scores = [fitness(each, self.rewards.get(each.name, ())) for each in members]
-            replacements += replacement.choose(self.config, members, scores, generator, step)
-        self.rewards = {}
+            replacements += choose(self.config, members, generator, step)
         births = [self._replace(step, each, make) for each in replacements]
         moved = roster.recenter_ratings() if births else 0.0
         return [birth | {"mu": birth["mu"] + moved} for birth in births]
-
-    def state(self) -> dict[str, Any]:
-        """Plain data for a checkpoint."""
-        return {"rewards": self.rewards}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`. Raises ValueError: it is damaged."""
-        self.rewards = _rewards(state["rewards"])
 
     def check_rates(self, member: Member) -> None:
         """Raises ValueError: a hyperparameter of the member is not one that evolves, or out of its
@@ -97,7 +182,7 @@ class Evolution:
         breeding = make(chosen, self.config, seed)
         parents = chosen.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
-        child.rating = replacement.inherited_rating(ratings)
+        child.rating = inherited_rating(ratings)
         child.generation += 1
         child.born = step
         child.hyperparameters = {

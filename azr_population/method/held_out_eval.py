@@ -49,16 +49,8 @@ class EvalResult:
     """Scores of each member, in the order of `members`."""
 
     def metrics(self) -> dict[str, float]:
-        """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
-
-        `<member>/eval/greedy` is one member's score, `eval/greedy/<type or stratum>` that of some
-        tasks; of a stratum such as `deep/07_statements` also that of all `deep` ones, and as
-        `eval/worst/deep` the weakest member's there. With two members or more, `member_std` is the
-        standard deviation of their skill beyond the eval's noise, `reliability` the share of their
-        scores' variance that is skill, and `disagreement` the mean absolute difference of two
-        members' scores at a task (temperature 1). `rating_corr` is Pearson's r of mu and score, for
-        three members or more.
-        """
+        """Means over tasks, `eval/...` in `metrics.jsonl` (docs/records.md); greedy unless the name
+        says otherwise."""
         greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
         by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
         values: dict[str, float | None] = {
@@ -160,13 +152,10 @@ class HeldOutEval:
         """One member's score at each task at temperature 1."""
         exact = gold_probabilities(context, self.tasks, [member.slot] * len(self.tasks))
         sampled = [t for t, value in zip(self.tasks, exact, strict=True) if value is None]
-        seed = self._seed(member, run_seed, step)
+        # The names of random streams never change, so that published runs can be repeated.
+        seed = self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
         rates = iter(solved_shares(context, sampled, member.slot, 1.0, self.samples, seed))
         return [next(rates) if value is None else value for value in exact]
-
-    def _seed(self, member: Member, run_seed: int, step: int) -> int:
-        # The names of random streams never change, so that published runs can be repeated.
-        return self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
 
 
 def solved_shares(

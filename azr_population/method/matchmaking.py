@@ -27,8 +27,8 @@ WEIGHTS: dict[str, Callable[[float], float]] = {
 }
 """Weight of a pairing from p, the chance in [0, 1] that the student beats the teacher, by
 `matchmaking.weighting`. `balanced`, most on even matches: PFSP's f_var (Vinyals et al. 2019,
-AlphaStar, Methods; PopuLoRA: near-balanced). `uniform`, without ratings: fictitious self-play
-(Heinrich et al. 2015), the ablation of matchmaking."""
+AlphaStar, Methods; PopuLoRA: near-balanced), here among current members only, no past ones.
+`uniform`, without ratings: the ablation of matchmaking."""
 
 EXACT_LIMIT = 50_000
 """Terms in the exact sampler's sums above which the Markov chain takes over."""

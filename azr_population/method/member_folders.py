@@ -58,7 +58,7 @@ class MemberFolders:
             self.export(folder)
 
     def _write(self, member: Member, folder: Path, **facts: str) -> None:
-        """One folder. The single agent has no rating."""
+        """Writes one member's folder. The single agent has no rating."""
         about = {
             "name": f"{member.name}, after step {self.population.step}",
             "role": f"{member.role}: {_DOES[member.role]}",

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import trueskill
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -70,7 +71,7 @@ class _StoredMember(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    name: str
+    name: Annotated[str, AfterValidator(check_name)]
     role: Role = Field(strict=False)
     slot: NonNegativeInt
     mu: float = Field(ge=-1e4, le=1e4)
@@ -246,36 +247,21 @@ class Roster:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""
-        return [
-            {
-                "name": member.name,
-                "role": member.role.value,
-                "slot": member.slot,
-                "mu": member.rating.mu,
-                "sigma": member.rating.sigma,
-                "generation": member.generation,
-                "born": member.born,
-                "hyperparameters": dict(member.hyperparameters),
-            }
-            for member in self._members
+        rows = [
+            {**vars(member), **vars(member.rating), "role": member.role.value} for member in self
         ]
+        return [{name: row[name] for name in _StoredMember.model_fields} for row in rows]
 
     @classmethod
     def from_json(cls, rows: Sequence[dict[str, Any]]) -> Roster:
         """The roster written by `to_json`, with bit-identical ratings. Raises ValueError: it is
         damaged."""
-        return cls(
-            Member(
-                check_name(row.name),
-                row.role,
-                row.slot,
-                Rating(row.mu, row.sigma),
-                row.generation,
-                row.born,
-                row.hyperparameters,
-            )
-            for row in map(_StoredMember.model_validate, rows)
-        )
+        members = []
+        for row in rows:
+            values = _StoredMember.model_validate(row).model_dump()
+            rating = Rating(values.pop("mu"), values.pop("sigma"))
+            members.append(Member(rating=rating, **values))
+        return cls(members)
 
     def _without(self, role: Role) -> list[Member]:
         return [member for member in self._members if member.role is not role]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from azr_population.config.schema import EngineConfig, TaskConfig
-from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Verdict
+from azr_population.domains.domain import UNSTEADY, Domain, Verdict
 from azr_population.domains.format import Format, read_answer, read_proposal
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Sampling
@@ -112,14 +112,6 @@ def judge_proposal(
     return proposal
 
 
-def judge_attempts(
-    context: StepContext, problem: Proposal | Replay, completions: Sequence[Completion]
-) -> None:
-    """Adds the attempts in completions that were not written in a step, graded."""
-    read_attempts(context, problem, completions)
-    grade([problem], context)
-
-
 def propose_and_judge(
     context: StepContext, requests: Sequence[tuple[Match, str]], task_config: TaskConfig, seed: int
 ) -> list[Proposal]:
@@ -162,14 +154,15 @@ def verify(
     proposals: Sequence[Proposal],
     context: StepContext,
     task_config: TaskConfig,
-    held_out: HeldOut | None = None,
+    is_copy: Callable[[str], bool] = lambda program: False,
 ) -> None:
-    """Sets `task`, `reason` and the measures of every proposal that parsed."""
+    """Sets `task`, `reason` and the measures of every proposal that parsed; `is_copy` says whether
+    a program is in the eval."""
     parsed = []
     for proposal in proposals:
         if proposal.parsed:
             with invalid_if_unreadable(proposal):
-                if held_out and held_out.is_copy(proposal.parsed.program):
+                if is_copy(proposal.parsed.program):
                     proposal.reason = HELD_OUT
                 else:
                     parsed.append((proposal, proposal.parsed))
@@ -315,13 +308,7 @@ def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
     of an invalid proposal, and its attempts are not rewarded.
     """
     questions = [
-        (
-            problem,
-            (
-                problem.task,
-                tuple(dict.fromkeys(a.text for a in problem.attempts if a.text is not None)),
-            ),
-        )
+        (problem, (problem.task, _answers(problem)))
         for problem in problems
         if problem.task is not None and problem.attempts
     ]
@@ -329,11 +316,15 @@ def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
     def judge(questions: Sequence[tuple[Task, Sequence[str]]]) -> list[list[Verdict]]:
         return context.domain.grade(questions, context.referee)
 
-    answers_of = {id(problem): answers for problem, (_, answers) in questions}
     for problem, verdicts in _each(judge, questions):
-        by_answer = dict(zip(answers_of[id(problem)], verdicts, strict=True))
+        by_answer = dict(zip(_answers(problem), verdicts, strict=True))
         if any(verdict.reason == UNSTEADY for verdict in verdicts):
             invalidate(problem, UNSTEADY)
         for attempt in problem.attempts:
             if attempt.text is not None:
                 attempt.solved, attempt.reason = by_answer[attempt.text]
+
+
+def _answers(problem: Proposal | Replay) -> tuple[str, ...]:
+    """The different answers of its attempts."""
+    return tuple(dict.fromkeys(a.text for a in problem.attempts if a.text is not None))

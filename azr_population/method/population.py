@@ -162,12 +162,9 @@ class Population:
         self.roster.recenter_ratings()
         return records
 
-    def evolve(self, proposals: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
+    def evolve(self, make_child: MakeChild) -> list[dict[str, Any]]:
         """Replaces members by children if the interval is over; `make_child` writes a child into
         its slot. Returns lines of `lineage.jsonl`."""
-        self.evolution.record_rewards(
-            {member.name: record.reward_in_step(member, proposals) for member in self.roster}
-        )
         return self.evolution.replace(self.step, self.roster, make_child)
 
     def record(
@@ -190,7 +187,6 @@ class Population:
             "step": self.step,
             "roster": self.roster.to_json(),
             "buffer": self.buffer.state(),
-            **self.evolution.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -206,6 +202,5 @@ class Population:
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])
-        self.evolution.load_state(state)
         for member in roster:
             self.evolution.check_rates(member)

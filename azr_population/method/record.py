@@ -2,16 +2,7 @@
 
 A line of `metrics.jsonl` is flat: `step`, and numbers under names with slashes, so that
 `pandas.read_json(lines=True)` is a table and loggers take the line as it is. A value that is not
-known is left out. Units: fractions in [0, 1], times in seconds, lengths in tokens.
-
-    <role>/<metric>, <member>/<metric>   teacher, student, agent; teacher_0, student_1, agent_0
-    type/<task type>/<metric>            of the proposals of one task type
-    reason/<reason>                      proposals with this verdict; `ok` is valid
-    total/..., eval/..., engine/..., evolution/..., time/<phase>, time/step
-
-A role has the means of its members, but sums of `generated_tokens`, `rollouts`, `trained_tokens`,
-`trained_samples` and `updates`, which `total/...` has over all members; `generation` is a member's
-alone. All names are in docs/records.md.
+known is left out. docs/records.md has all names and units.
 """
 
 from __future__ import annotations

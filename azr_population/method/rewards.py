@@ -87,9 +87,14 @@ def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Ta
             f"{', '.join(ARGUMENTS)}",
             key="population.teacher_reward",
         )
-    return lambda proposal, buffer: _finite_reward(
-        key, function(**{name: ARGUMENTS[name](proposal, buffer) for name in names})
-    )
+
+    def reward(proposal: Proposal, buffer: Container[Task]) -> float:
+        value = function(**{name: ARGUMENTS[name](proposal, buffer) for name in names})
+        if (number := finite_number(value)) is None:  # NaN would spoil its group's advantages
+            raise UserError(f"{key} gave {value!s:.60}, and a reward is a finite number", key=key)
+        return number
+
+    return reward
 
 
 def _arguments_of(config: MembersConfig) -> list[str]:
@@ -102,13 +107,6 @@ def _arguments_of(config: MembersConfig) -> list[str]:
 def takes_gold(config: MembersConfig) -> bool:
     """Whether the teachers' reward takes `gold_probability`."""
     return "gold_probability" in _arguments_of(config)
-
-
-def _finite_reward(key: str, value: Any) -> float:
-    """Refuses NaN, which would turn every advantage of its group into NaN."""
-    if (number := finite_number(value)) is None:
-        raise UserError(f"{key} gave {value!s:.60}, and a reward is a finite number", key=key)
-    return number
 
 
 def reward_proposals(

@@ -38,7 +38,7 @@ class SelfPlay:
     def __init__(self, config: Config, context: StepContext, held_out: Sequence[Task] = ()) -> None:
         self.config = config
         self.context = context
-        self.held_out = context.domain.held_out(task.program for task in held_out)
+        self.held_out = context.domain.copies_of(task.program for task in held_out)
         self.callbacks: list[Callback] = []
         self.population = Population(config, context.domain)
 
@@ -103,7 +103,7 @@ def finish_step(
     with clock("rate"):
         matches = population.rate(played.proposals)
     with clock("evolve"):
-        births = population.evolve(played.proposals, make_child)
+        births = population.evolve(make_child)
     records = population.record(played, matches, births)
     call(callbacks, "recorded", clock, population, played.proposals, records)
     records.metrics |= clock.metrics()

@@ -1,7 +1,8 @@
-"""Training samples: which completions a member trains on, and their advantages."""
+"""Training samples: which completions a member trains on, and their advantages by TRR++
+(task-relative REINFORCE++; AZR, section 3.3.5)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -10,10 +11,72 @@ import numpy as np
 from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
-from azr_population.method.advantages import attempt_values, task_relative
 from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay, matches_of
+
+_FLAT = 1e-6
+
+
+def task_relative(
+    rewards: Sequence[float],
+    groups: Sequence[Hashable],
+    tokens: Sequence[int] | None = None,
+) -> list[float | None]:
+    """Rewards normalised within their group: (r - mean) / standard deviation.
+
+    A group is (member, role, task type), so every member has a separate baseline for each kind of
+    completion. None marks those of a group whose rewards are equal: they teach nothing, and
+    dividing by a tiny deviation would only amplify noise.
+
+    With `tokens`, each is weighted by its number of tokens and the sample standard deviation
+    is used: veRL's REINFORCE++ (`masked_whiten` of the returns), as in stock AZR.
+    """
+    members: dict[Hashable, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    advantages: list[float | None] = [None] * len(rewards)
+    for indices in members.values():
+        values = np.array([rewards[index] for index in indices])
+        if np.ptp(values) <= _FLAT:
+            continue
+        if tokens is None:
+            scaled = (values - values.mean()) / values.std()
+        else:
+            counts = np.array([tokens[index] for index in indices])
+            if counts.sum() < 2:
+                continue
+            centred = values - np.average(values, weights=counts)
+            variance = (counts * centred**2).sum() / (counts.sum() - 1)
+            scaled = centred / np.sqrt(variance + 1e-8)
+        for index, value in zip(indices, scaled, strict=True):
+            advantages[index] = float(value)
+    return advantages
+
+
+def attempt_values(rewards: Sequence[float], compared_with: str) -> list[float | None]:
+    """Values of the attempts at one task, by `population.student_advantage`: None marks one that
+    teaches nothing.
+
+    - `batch`: the reward, which `task_relative` compares with all attempts at that type of task.
+    - `rloo`: the reward minus the mean of the others (RLOO, Ahmadian et al. 2024, arXiv
+      2402.14740), so that a task's difficulty does not count; None for all if all are equal.
+    - `positive_only`: 1 for a right answer that beats another attempt, else None. This is the
+      advantage itself: normalising would push down half of the right answers. A wrong answer is
+      never reinforced, even if it beats unparsable ones. Ours: expert iteration by the step.
+    """
+    if compared_with == "batch":
+        return list(rewards)
+    if len(set(rewards)) < 2:
+        return [None] * len(rewards)
+    total = sum(rewards)
+    values = [reward - (total - reward) / (len(rewards) - 1) for reward in rewards]
+    if compared_with == "rloo":
+        return list(values)
+    return [
+        1.0 if reward > 0 and value > _FLAT else None
+        for reward, value in zip(rewards, values, strict=True)
+    ]
 
 
 class ScoredCompletion(NamedTuple):

@@ -1,8 +1,6 @@
 """The schedule: which calls are left to run, which worker gets them, and what their outcomes are.
 
-The outcome of a call is by definition its outcome in a separate child under the full deadline. That
-the calls of a work share one only saves time: a call that does not end normally there is made
-again, alone.
+Each call is made in a separate child under the full deadline.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from .verdicts import Reason
 _LOSSES = 10  # of a worker, until a work counts as lost
 _KILLS = 30  # of a child, until a work counts as lost
 _CRASHES = 3  # until a crash counts: a single fault may be a signal from another process
-_BATCH_PART = 0.125  # share of the deadline for a call in a batch; then it is made again, alone
 
 
 class CallOutcome(NamedTuple):
@@ -33,8 +30,6 @@ class CallOutcome(NamedTuple):
     @classmethod
     def read(cls, status: int, text: str) -> CallOutcome:
         """The outcome that a child reported."""
-        if status == wire.ALONE:  # a child with one call has no reason to report this
-            return cls(Reason.TAMPERED)
         return cls(Reason(wire.STATUSES[status]), text)
 
 
@@ -63,8 +58,6 @@ class PendingWork:
     """The procedure that waits for it."""
     two_workers: bool = False
     """Calls with `again` go to another worker than the others."""
-    alone: bool = False
-    """Each call without an outcome gets a separate child."""
     outcomes: list[CallOutcome | None] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
     """Calls that a worker is making."""
@@ -87,16 +80,14 @@ class PendingWork:
     def done(self) -> bool:
         return None not in self.outcomes and not self.in_flight
 
-    def next_calls(self, worker: object) -> list[int]:
-        """The calls that this worker may make now: all, or one if they are made alone."""
+    def next_call(self, worker: object) -> int | None:
+        """The call that this worker may make now."""
         waiting = self.waiting
         if self.two_workers:
             first = [n for n in waiting if not self.work.calls[n].again]
             waiting = first or (waiting if self.home is not worker else [])
-        if not self.alone:
-            return waiting
         # The first goes ahead: its failure often settles the others.
-        return [n for n in waiting[:1] if n == 0 or self.outcomes[0]]
+        return waiting[0] if waiting and (waiting[0] == 0 or self.outcomes[0]) else None
 
     def book(self, call: int, outcome: CallOutcome) -> None:
         """Stores a call's outcome. If a failure settles the calls behind it, it settles none before
@@ -113,30 +104,32 @@ class PendingWork:
 
 
 class Job:
-    """One message to a worker: calls of one work, made in one child."""
+    """One message to a worker: a call of a work, made in a separate child."""
 
-    def __init__(self, task: PendingWork, calls: Sequence[int], worker: object = None) -> None:
+    def __init__(self, task: PendingWork, call: int, worker: object = None) -> None:
         self.task = task
-        self.calls = list(calls)
-        self.single = len(self.calls) == 1
-        """Whether it is a single call, so that its outcome is final."""
-        task.in_flight.update(calls)
+        self.call = call
+        task.in_flight.add(call)
         task.home = task.home or worker
 
     def packed(self, settings: RefereeSettings) -> bytes:
-        """The bytes to send."""
-        work, deadline = self.task.work, settings.timeout
-        work = work._replace(calls=tuple(work.calls[number] for number in self.calls))
-        if self.single:
-            return wire.pack(_bare(work), deadline, deadline)
-        in_batch = min(_BATCH_PART * deadline, settings.cpu_seconds or deadline)
-        return wire.pack(work, in_batch, deadline)
+        """The bytes to send, without a trace of the call's purpose.
+
+        The program may read everything in its child, so validating and judging with the same values
+        must send the same bytes.
+        """
+        call = self.task.work.calls[self.call]
+        if call.kind in (wire.EXPRESSION, wire.LITERAL):
+            written = literal.canonical_arguments(call.arguments)
+            if written is not None:
+                call = call._replace(kind=wire.LITERAL, arguments=written)
+        return wire.pack(self.task.work._replace(calls=(call,)), settings.timeout)
 
     def finish(self, report: Report | None) -> bool:
-        """Stores what a child reported; calls without an outcome are made again. False if the
+        """Stores what a child reported; a call without an outcome is made again. False if the
         worker is lost (None) or our code cannot have written the report."""
-        task, call = self.task, self.calls[0]
-        task.in_flight.difference_update(self.calls)
+        task, call = self.task, self.call
+        task.in_flight.discard(call)
         if report is None:
             task.losses += 1
             if task.losses >= _LOSSES:
@@ -145,28 +138,17 @@ class Job:
         if report.end == wire.END_KILLED and task.kills < _KILLS:
             task.kills += 1
             return True
-        frames = wire.frames(report.frames, len(self.calls))
-        if not self.single:
-            return self._book(frames)
         if report.end == wire.END_SIGNAL:
             task.crashes[call] += 1
             if task.crashes[call] < _CRASHES:
                 return True
-        if frames is None:
+        try:
+            frame = wire.frame(report.frame)
+        except ValueError:
             task.book(call, CallOutcome(Reason.TAMPERED))
-        elif frames:
-            task.book(call, CallOutcome.read(*frames[0]))
-        else:
-            task.book(call, CallOutcome(_end(report)))
-        return frames is not None
-
-    def _book(self, frames: list[tuple[int, str]] | None) -> bool:
-        """Stores what is conclusive in a batch; the rest is made again alone."""
-        for call, (status, text) in zip(self.calls, frames or (), strict=False):
-            if status not in (wire.ALONE, wire.MEMORY):
-                self.task.book(call, CallOutcome.read(status, text))
-        self.task.alone |= bool(self.task.waiting)
-        return frames is not None
+            return False
+        task.book(call, CallOutcome.read(*frame) if frame else CallOutcome(_end(report)))
+        return True
 
 
 class WorkSchedule:
@@ -191,7 +173,6 @@ class WorkSchedule:
 
     def add(self, task: PendingWork) -> None:
         """Queues a work that has calls to make; continues its procedure if it is done."""
-        task.alone |= task.work.alone or task.losses + task.kills > 1
         if task.waiting:
             self._waiting[task] = None
         else:
@@ -215,30 +196,16 @@ class WorkSchedule:
     def next(self, worker: object) -> Job | None:
         """The next job for a worker."""
         for task in self._waiting:
-            if calls := task.next_calls(worker):
-                job = Job(task, calls, worker)
+            if (call := task.next_call(worker)) is not None:
+                job = Job(task, call, worker)
                 if not task.waiting:
                     del self._waiting[task]
                 return job
         return None
 
 
-def _bare(work: SandboxWork) -> SandboxWork:
-    """A work of one call without a trace of its purpose.
-
-    The program may read everything in its child, so validating and judging with the same values
-    must send the same bytes.
-    """
-    (call,) = work.calls
-    if call.kind in (wire.EXPRESSION, wire.LITERAL):
-        written = literal.canonical_arguments(call.arguments)
-        if written is not None:
-            call = call._replace(kind=wire.LITERAL, arguments=written)
-    return work._replace(calls=(call,), stop_at_failure=False)
-
-
 def _end(report: Report) -> Reason:
-    """The reason why the current call has no frame."""
+    """The reason why a call has no frame."""
     if report.end == wire.END_TIMEOUT:
         return Reason.TIMEOUT
     if report.end == wire.END_KILLED:

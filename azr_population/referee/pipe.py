@@ -115,16 +115,16 @@ def _questions(
         number += 1
         if not text.strip():
             continue
-        line, question = _parsed(text, number)
-        line.size = 4 * len(text) + _executions(question) * output_chars
+        line = _parsed(text, number)
+        line.size = 4 * len(text) + _executions(line.question) * output_chars
         while pending and line.size + sum(waiting.size for waiting in pending) > _IN_FLIGHT_BYTES:
             yield None
         pending.append(line)
-        yield question
+        yield line.question
 
 
-def _parsed(text: bytes, number: int) -> tuple[_PendingLine, Question]:
-    """Parses one line into what waits for the verdict and the question to ask."""
+def _parsed(text: bytes, number: int) -> _PendingLine:
+    """Parses one line into what waits for the verdict."""
     line = _PendingLine()
     try:
         if len(text) > MAX_LINE_BYTES:
@@ -139,9 +139,8 @@ def _parsed(text: bytes, number: int) -> tuple[_PendingLine, Question]:
             raise ValueError(f"inputs, answers: over {MAX_EXECUTIONS} executions")
     except (ValueError, RecursionError) as error:
         detail = f"line {number}: {error}"[:_DETAIL_CHARS]
-        line.malformed = {"line": number, "detail": detail}
-        return line, Question("malformed")
-    return line, line.question
+        line.malformed, line.question = {"line": number, "detail": detail}, Question("malformed")
+    return line
 
 
 def _question(record: dict[str, Any]) -> Question:

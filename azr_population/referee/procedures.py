@@ -54,12 +54,8 @@ def check(program: Program) -> Procedure[Execution]:
         return execution
     gold = [Gold.read(text) for text in execution.outputs]
     calls = [Call(wire.LITERAL, text) for text in execution.inputs]
-    work = _work(program, calls)
-    for alone in (False, True):
-        (outcomes,) = yield [work._replace(alone=alone)]
-        if _grade_function(outcomes, gold).solved:
-            return execution
-    return _VOID
+    (outcomes,) = yield [_work(program, calls)]
+    return execution if _grade_function(outcomes, gold).solved else _VOID
 
 
 def grade(question: Question) -> Procedure[tuple[Grade, ...]]:
@@ -199,13 +195,11 @@ def _graded_inputs(
             grades[answer] = _unreadable(error)
     right = [canonical_arguments(text) or text for text in program.inputs]
     distinct = [text for text in dict.fromkeys(texts.values()) if text not in right] + right
-    work = _work(program, [Call(wire.LITERAL, text) for text in distinct])
-    for alone in (False, True):
-        (outcomes,) = yield [work._replace(alone=alone)]
-        verdicts = {t: _compare(o, gold[0]) for t, o in zip(distinct, outcomes, strict=True)}
-        if all(verdicts[text].solved for text in right):
-            return [grades.get(answer) or verdicts[texts[answer]] for answer in answers]
-    return None
+    (outcomes,) = yield [_work(program, [Call(wire.LITERAL, text) for text in distinct])]
+    verdicts = {t: _compare(o, gold[0]) for t, o in zip(distinct, outcomes, strict=True)}
+    if not all(verdicts[text].solved for text in right):
+        return None
+    return [grades.get(answer) or verdicts[texts[answer]] for answer in answers]
 
 
 def _graded_functions(
@@ -224,12 +218,8 @@ def _graded_functions(
         source: _grade_function(outcomes, gold)
         for source, outcomes in zip(works, results, strict=True)
     }
-    for source in teacher:
-        if not grades[source].solved:
-            (outcomes,) = yield [works[source]._replace(alone=True)]
-            if not _grade_function(outcomes, gold).solved:
-                return None
-            grades[source] = _SOLVED
+    if not all(grades[source].solved for source in teacher):
+        return None
     return [grades[answer] for answer in answers]
 
 

@@ -125,9 +125,9 @@ class Worker:
             header = self._replies.read(wire.REPORT.size)
             if len(header) == wire.REPORT.size:
                 end, code, length = wire.REPORT.unpack(header)
-                frames = self._replies.read(length)
-                if len(frames) == length:
-                    return wire.Report(end, code, frames)
+                frame = self._replies.read(length)
+                if len(frame) == length:
+                    return wire.Report(end, code, frame)
         return None
 
     def disconnect(self) -> None:

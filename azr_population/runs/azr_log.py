@@ -72,7 +72,8 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     settings = {key: match.group(1) for key, match in matches.items() if match}
     if not rows:
         raise UserError(
-            f"{path} holds no step of an AZR run, such as `step:1 - actor/entropy:0.3 - ...`"
+            f"{path} is neither a run's folder nor the console output of AZR: no line is like "
+            "`step:1 - actor/entropy:0.3 - ...`"
         )
     keys = {key for values in rows.values() for key in values}
     if not any(map(_LOGGED.fullmatch, keys)):

@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from azr_population.errors import UserError
 from azr_population.files import read_json, refuse_irregular, replacing_folder
 from azr_population.runs.directory import steps
+from azr_population.weights.adapter import LARGEST
 
 _FILES = ("state.pt", "state.json")
 
@@ -136,3 +138,34 @@ def members_digest(folder: Path) -> str:
             total.update(path.parent.name.encode())
             total.update(bytes.fromhex(_digest(path)))
     return total.hexdigest()
+
+
+@contextmanager
+def restoring(where: str, *parts: Any) -> Iterator[None]:
+    """Inside, these parts of the checkpoint at `where`, which may come from anybody, are put in
+    place. Raises UserError: one has a value that no training leaves, or does not fit."""
+    if unsound := next(filter(None, map(_unsound, parts)), None):
+        raise UserError(f"{where} holds {unsound}; continue from an earlier checkpoint")
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise UserError(
+            f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to continue "
+            "from the one before"
+        ) from error
+
+
+def _unsound(node: Any, path: str = "") -> str | None:
+    """The first value in nested tensors and numbers that no training leaves, and where."""
+    if isinstance(node, torch.Tensor):
+        if not torch.isfinite(node).all():
+            return f"a value that is not finite (NaN or Inf) in {path}"
+        largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
+        return f"{largest:.3g} in {path}" if largest > LARGEST else None
+    if isinstance(node, float) and not abs(node) < 1e100:
+        return f"{node} in {path}"
+    parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
+    if isinstance(node, (list, tuple)):
+        parts = enumerate(node)
+    unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
+    return next(filter(None, unsound), None)

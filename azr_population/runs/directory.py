@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
+from difflib import get_close_matches
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,9 @@ class RunDirectory:
         path = self.path / "config.yaml"
         if not path.exists():
             below = (run for depth in _DEPTHS[:3] for run in sorted(self.path.glob(depth)))
-            near = next(filter(_holds_run, chain(self.path.parents, below)), None)
+            names = [path.name for path in self.path.parent.glob("*")]
+            beside = map(self.path.with_name, get_close_matches(self.path.name, names))
+            near = next(filter(_holds_run, chain(self.path.parents, below, beside)), None)
             hint = f"; did you mean {near}?" if near else ", which train and demo write"
             raise UserError(f"no run at {self.path}: there is no config.yaml in it{hint}")
         return path
@@ -113,7 +116,7 @@ class RunDirectory:
     def refuse_unless_new(self) -> None:
         """Raises UserError if the folder is not empty."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            resume = f"continue it with: azr-population resume {self.path}, or "
+            resume = f"continue it with: azr-population resume {self.path} run.steps=N, or "
             way_out = resume if self.exists else ""
             raise UserError(
                 f"run.dir={self.path} is not empty; {way_out}choose another run.dir", key="run.dir"
@@ -188,15 +191,16 @@ class RunDirectory:
         """The last step in `metrics.jsonl`; 0 if there is none."""
         return max((row["step"] for row in self.read("metrics")), default=0)
 
-    def refuse_lost_steps(self, step: int) -> None:
+    def refuse_lost_steps(self, step: int, way_out: str = "") -> None:
         """Raises UserError: the metrics end before `step`, the checkpoint's, which a run never
-        leaves; a resume would go on behind a gap."""
+        leaves; a resume would go on behind a gap. `way_out` continues from an earlier
+        checkpoint."""
         last = self.last_recorded_step()
+        move = f"move {self.checkpoints}/step_{step} away to continue from the checkpoint before it"
         if last < step:
             raise UserError(
                 f"{self.path}/metrics.jsonl ends at step {last}, and the checkpoint is of step "
-                f"{step}; restore the lines between, or move {self.checkpoints}/step_{step} away "
-                "to continue from the checkpoint before it"
+                f"{step}; restore the lines between, or {way_out or move}"
             )
 
     def config(self) -> dict[str, Any]:

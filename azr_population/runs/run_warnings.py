@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from azr_population.runs.records import Record, finite_or_none, role_of
-from azr_population.runs.run_data import RunData
 
 STEPS = 20
 """Steps over which a teacher's metrics are averaged."""
@@ -35,17 +34,6 @@ class RunWarning(NamedTuple):
     kind: str
     """`runaway`, `copies` or `forgets`."""
     text: str
-
-
-def warnings_of(run: RunData) -> list[RunWarning]:
-    """The warnings of a run, as far as it is recorded."""
-    return Watch(uses_replay(run)).read(run.lines, run.read("evals"))
-
-
-def uses_replay(run: RunData) -> bool:
-    """Whether students train on tasks of earlier steps; AZR's solver always does."""
-    share = run.value("population", "replay_fraction")
-    return run.value("azr") is not None or bool(share)
 
 
 class Watch:

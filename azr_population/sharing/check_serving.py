@@ -94,13 +94,13 @@ def check_serving(
         return [ServedVerdict(name, MISSING, reason) for name in members]
     settings = EngineSettings("", (), NO_MEMBERS, device, dtype if device != "cpu" else "float32")
     loaded = LoadedMembers([*members.values(), *earlier.values()], settings, slots=1)
-    judge = _Judge(loaded, TOLERANCES[dtype])
 
     def fitted(members: Mapping[str, StoredMember]) -> dict[str, Adapter]:
         return {name: loaded.fitted(each.adapter(), name) for name, each in members.items()}
 
     now, before = fitted(members), fitted(earlier)
-    return [judge.verdict(name, server, now, before) for name in now]
+    tolerance = TOLERANCES[dtype]
+    return [_verdict(name, server, loaded, tolerance, now, before) for name in now]
 
 
 class _Server:
@@ -144,49 +144,41 @@ class _Server:
             raise OSError(f"HTTP {error.code}: {' '.join(message.split())[:200]}") from error
 
 
-class _Judge:
-    """Members on a base, which can score what a server said."""
+def _verdict(
+    name: str,
+    server: _Server,
+    loaded: LoadedMembers,
+    tolerance: float,
+    adapters: Mapping[str, Adapter],
+    old: Mapping[str, Adapter],
+) -> ServedVerdict:
+    try:
+        ids, log_probs = server.scores(name, text_ids(loaded.tokenizer))
+    except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
+        return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
 
-    def __init__(self, loaded: LoadedMembers, tolerance: float) -> None:
-        self._loaded, self._tolerance = loaded, tolerance
-        self._text = text_ids(loaded.tokenizer)
+    def distance(adapter: Adapter | None) -> Tensor:
+        """The distance of this adapter's scores from the server's [tokens], in nats."""
+        return (loaded.token_scores(adapter, ids) - log_probs).abs()
 
-    def verdict(
-        self,
-        name: str,
-        server: _Server,
-        adapters: Mapping[str, Adapter],
-        old: Mapping[str, Adapter],
-    ) -> ServedVerdict:
-        try:
-            ids, log_probs = server.scores(name, self._text)
-        except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
-            return ServedVerdict(name, MISSING, f"no log-probabilities: {first_line(error)}")
-
-        def distance(adapter: Adapter | None) -> Tensor:
-            """The distance of this adapter's scores from the server's [tokens], in nats."""
-            return (self._loaded.token_scores(adapter, ids) - log_probs).abs()
-
-        off_folder, off_base = distance(adapters[name]), distance(None)
-        mean, exact = float(off_folder.mean()), TOLERANCES["float32"]
-        others: list[tuple[str, str, Adapter | None]] = [(BASE, "the base", None)]
-        if not mean <= exact:
-            others += [("another one", other, a) for other, a in adapters.items() if other != name]
-            others += [("an old one", f"the earlier {name}", old[name])] if name in old else []
-            others += _variants(adapters[name])
-        scored = [
-            (verdict, description, distance(adapter)) for verdict, description, adapter in others
-        ]
-        verdict, description, best = min(scored, key=lambda each: float(each[2].mean()))
-        nearest = float(best.mean())
-        if is_better(best, off_folder) and nearest <= self._tolerance:
-            apart = f"its folder is {mean:.3f} nats a token off, {description} {nearest:.3f}"
-            return ServedVerdict(name, verdict, apart)
-        # NaN is not served.
-        if is_better(best, off_folder) or not mean <= self._tolerance:
-            return ServedVerdict(name, SOMETHING_ELSE, f"{mean:.3f} nats a token off its folder")
-        weak = "" if is_better(off_folder, off_base) else "; so little differs from the base"
-        return ServedVerdict(name, SERVED, f"{mean:.4f} nats a token off{weak}")
+    off_folder, off_base = distance(adapters[name]), distance(None)
+    mean, exact = float(off_folder.mean()), TOLERANCES["float32"]
+    others: list[tuple[str, str, Adapter | None]] = [(BASE, "the base", None)]
+    if not mean <= exact:
+        others += [("another one", other, a) for other, a in adapters.items() if other != name]
+        others += [("an old one", f"the earlier {name}", old[name])] if name in old else []
+        others += _variants(adapters[name])
+    scored = [(verdict, description, distance(adapter)) for verdict, description, adapter in others]
+    verdict, description, best = min(scored, key=lambda each: float(each[2].mean()))
+    nearest = float(best.mean())
+    if is_better(best, off_folder) and nearest <= tolerance:
+        apart = f"its folder is {mean:.3f} nats a token off, {description} {nearest:.3f}"
+        return ServedVerdict(name, verdict, apart)
+    # NaN is not served.
+    if is_better(best, off_folder) or not mean <= tolerance:
+        return ServedVerdict(name, SOMETHING_ELSE, f"{mean:.3f} nats a token off its folder")
+    weak = "" if is_better(off_folder, off_base) else "; so little differs from the base"
+    return ServedVerdict(name, SERVED, f"{mean:.4f} nats a token off{weak}")
 
 
 def _variants(adapter: Adapter) -> Iterator[tuple[str, str, Adapter]]:

@@ -12,7 +12,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import replacing_folder
 from azr_population.printable import card_line, print_lines
-from azr_population.runs.run_data import RunData
+from azr_population.reading.run_data import RunData
 
 Row = dict[str, Any]
 _OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
@@ -99,7 +99,7 @@ def distinct_tasks(run: RunData) -> list[Row]:
     Raises UserError: the run has no tasks.
     """
     rows: dict[tuple[str, ...], Row] = {}
-    for record in run.read("tasks"):
+    for record in run.tasks:
         task = ("type", "program", "inputs", "outputs", "message")
         key = tuple(repr(record.get(field)) for field in task)
         solved = [verdict for verdict in record.get("solved") or [] if verdict is not None]

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import yaml
 
+from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.errors import UserError, first_line
 from azr_population.files import refuse_unplain, replacing_folder
 from azr_population.printable import card_line, print_lines
+from azr_population.reading.run_data import RunData
 from azr_population.runs.directory import split_address
 from azr_population.runs.records import metrics_of_members
-from azr_population.runs.run_data import RunData
 from azr_population.weights.model_card import HUB_NAME, NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -25,7 +26,6 @@ def push(
     out: Path | None = None,
     base: str | None = None,
     license: str | None = None,
-    private: bool = False,
 ) -> None:
     """Pushes members to `repo`, or writes to the folder `out` what would be pushed: those named in
     the run at `address`, or the one of RUN/MEMBER. Raises UserError: there is no such run or
@@ -42,7 +42,7 @@ def push(
     with tempfile.TemporaryDirectory() as temporary:
         folder = out or Path(temporary) / "repository"
         write_repository(folder, run, members, base, license)
-        print_lines(f"{out}: what would be pushed" if out else upload(folder, repo, private))
+        print_lines(f"{out}: what would be pushed" if out else upload(folder, repo))
 
 
 def write_repository(
@@ -80,7 +80,7 @@ def write_repository(
         _set_header(partial / "README.md", None, license)
 
 
-def upload(folder: Path, repo: str, private: bool = False) -> str:
+def upload(folder: Path, repo: str) -> str:
     """Pushes the folder in one commit; returns the commit's address. Raises UserError: the Hub
     refuses or cannot be reached, in one line."""
     from huggingface_hub import HfApi, get_token
@@ -93,7 +93,7 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     if get_token() is None:
         raise UserError(f"--repo {repo}: log in by `hf auth login` first, or set HF_TOKEN{files}")
     try:
-        hub.create_repo(repo, private=private, exist_ok=True)
+        hub.create_repo(repo, exist_ok=True)
         done = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="Add members")
     except refused as error:
         reason = first_line(error)[:70]
@@ -136,10 +136,23 @@ def _facts(run: RunData, name: str) -> dict[str, object]:
             facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
         if (generation := figures.get("generation")) is not None:
             facts["generation"] = f"{generation:.0f}"
+    evals = [line for line in run.evals if line["member"] == name]
+    if "eval" in facts and evals:
+        shares = [_judged(line["greedy"]) for line in (evals[-1], evals[0])]
+        last, first = (interval_text(share, percent=True) for share in shares)
+        facts["eval"] = (
+            f"{last} of {shares[0].n} held-out tasks at step {evals[-1]['step']}; "
+            f"{first} at step {evals[0]['step']} of the run"
+        )
     for birth in run.births:
         if birth.child == name:
             facts["lineage"] = birth.origin
     return {key: card_line(fact) for key, fact in facts.items()}
+
+
+def _judged(scores: Sequence[float | None]) -> Estimate:
+    """The share of tasks that were solved, of those that could be judged."""
+    return interval([score for score in scores if score is not None], "share")
 
 
 def _base(path: str, name: str | None) -> str | None:

@@ -1,5 +1,6 @@
 """One member's LoRA factors as plain tensors, independent of any model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -47,41 +48,39 @@ class Adapter:
     spec: LoraSpec
     factors: dict[str, Factors]
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Adapter":
+        """The adapter whose factors are `change` of these."""
+        changed = {n: Factors(change(p.A), change(p.B)) for n, p in self.factors.items()}
+        return Adapter(self.spec, changed)
+
 
 LARGEST = 1e4
 """Largest magnitude of a factor that is accepted: training does not reach it, and beyond it the
 base's outputs overflow."""
 
 
-def first_not_finite(adapter: Adapter) -> str | None:
-    """The first layer with a NaN or Inf; None if all values are finite."""
-    factors = [(name, f) for name, pair in adapter.factors.items() for f in (pair.A, pair.B)]
-    # Sums are ten times as fast, and a GPU is waited for once; where one overflows, values count.
-    sums = torch.stack([factor.sum(dtype=torch.float32) for _, factor in factors]).isfinite()
-    return next(
-        (
-            name
-            for (name, factor), finite in zip(factors, sums.tolist(), strict=True)
-            if not finite and not factor.isfinite().all()
-        ),
-        None,
-    )
-
-
 def refuse_not_finite(adapter: Adapter, where: str) -> None:
     """Raises `UserError` for a NaN or Inf."""
-    if (layer := first_not_finite(adapter)) is not None:
-        raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
+    factors = _by_layer(adapter)
+    # Sums are ten times as fast, and a GPU is waited for once; where one overflows, values count.
+    sums = torch.stack([factor.sum(dtype=torch.float32) for _, factor in factors]).isfinite()
+    for (layer, factor), finite in zip(factors, sums.tolist(), strict=True):
+        if not finite and not factor.isfinite().all():
+            raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
 
 
 def refuse_unsound(adapter: Adapter, where: str) -> None:
     """Raises `UserError` for values that are not finite or above `LARGEST`."""
     refuse_not_finite(adapter, where)
-    factors = [(name, f) for name, pair in adapter.factors.items() for f in (pair.A, pair.B)]
+    factors = _by_layer(adapter)
     sizes = torch.stack([factor.detach().abs().max().double() for _, factor in factors]).tolist()
     for (layer, _), largest in zip(factors, sizes, strict=True):
         if largest > LARGEST:
             raise UserError(f"{where} holds {largest:.3g} in {layer}; at most {LARGEST:g} may be")
+
+
+def _by_layer(adapter: Adapter) -> list[tuple[str, Tensor]]:
+    return [(name, f) for name, pair in adapter.factors.items() for f in (pair.A, pair.B)]
 
 
 def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:

@@ -185,14 +185,12 @@ class Bank:
             self._route = before
 
     def adapters_active(
-        self, members: Tensor, dtype: torch.dtype | None = None
+        self, members: Sequence[int] | Tensor, dtype: torch.dtype | None = None
     ) -> AbstractContextManager[None]:
-        """`routed` by the slots `members`, a long tensor [rows]. With `dtype`, a copy of the
-        factors in that dtype is used (cached while gradients are off), so a base in bfloat16 need
-        not cast in every layer."""
-        if members.dim() != 1:
-            raise ValueError("members must be a vector, one slot per row")
-        return self.routed(self.route(members.tolist(), dtype))
+        """`routed` by the slots `members`, one per row. With `dtype`, a copy of the factors in that
+        dtype is used (cached while gradients are off), so a base in bfloat16 need not cast in every
+        layer."""
+        return self.routed(self.route(torch.as_tensor(members).tolist(), dtype))
 
     def parameters_of(self, slot: int) -> list[nn.Parameter]:
         """The member's factors as leaf parameters, A then B for each name in order.

@@ -1,7 +1,6 @@
 """A child from the PEFT folders of its parents: `azr-population evolve`."""
 
 import inspect
-import os
 from collections.abc import Sequence
 
 import torch
@@ -33,8 +32,6 @@ def write_child(
     options = operator.resolve(_settings(settings))
     if len(parents) != operator.parents:
         raise UserError(f"{operator.name} takes {_parents(operator)}; {len(parents)} are named")
-    if os.path.lexists(out):
-        raise UserError(f"{out} exists already; name another folder or remove it")
     bases = {str(read_config(folder).get("base_model_name_or_path")) for folder in parents}
     if len(bases) > 1:
         raise UserError(f"the parents have different bases: {', '.join(sorted(bases))}")

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from azr_population.errors import UserError
-from azr_population.weights.adapter import Adapter, Factors, refuse_misfit
+from azr_population.weights.adapter import Adapter, refuse_misfit
 from azr_population.weights.lowrank import convert
 from azr_population.weights.peft_folder import (
     CONFIG_FILE,
@@ -44,10 +44,7 @@ def as_member(adapter: Adapter, fresh: Adapter, generator: torch.Generator, who:
     """A loaded adapter with the rank and modules of `fresh`, whose rank is not lower; `who` names
     both in messages."""
     spec, dtype = fresh.spec, next(iter(fresh.factors.values())).A.dtype
-    factors = {
-        n: Factors(pair.A.to(dtype), pair.B.to(dtype)) for n, pair in adapter.factors.items()
-    }
-    padded = convert(Adapter(adapter.spec, factors), spec.rank, spec.alpha, generator)
+    padded = convert(adapter.map(lambda f: f.to(dtype)), spec.rank, spec.alpha, generator)
     # In the run's order of layers; files may have another.
     founder = Adapter(spec, {**fresh.factors, **padded.factors})
     refuse_misfit(founder, fresh, who)

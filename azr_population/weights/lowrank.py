@@ -58,11 +58,6 @@ class Spectrum(NamedTuple):
         return self.child((self.U * self.S)[:, :rank], self.V[:rank], dtype)
 
 
-def decompose(B: Tensor, A: Tensor) -> Spectrum:
-    """The SVD of B [out, k] @ A [k, in]; any real dtype, finite values."""
-    return next(decompose_all([(B, A)]))
-
-
 def decompose_all(layers: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Spectrum]:
     """The SVD of each layer's B [out, k] @ A [k, in], in order; one k, any real dtype, finite
     values. The CPU waits for a GPU twice for `LAYERS_AT_ONCE` layers, and decomposes their small
@@ -146,23 +141,8 @@ def mean_cosine(adapters: Sequence[Adapter]) -> float | None:
     """The mean over pairs of cos(dW_i, dW_j), in [-1, 1]; None without a pair.
 
     Adapters must have the same layers; ranks may differ. Untrained members (dW = 0) have no
-    direction and are left out.
-    """
-    products = inner_products(adapters)
-    norms = products.diagonal().sqrt()
-    cosines = [
-        float(products[i, j] / (norms[i] * norms[j]))
-        for i, j in combinations(range(len(adapters)), 2)
-        if norms[i] > 0 and norms[j] > 0
-    ]
-    return sum(cosines) / len(cosines) if cosines else None
-
-
-def inner_products(adapters: Sequence[Adapter]) -> Tensor:
-    """<dW_i, dW_j> for every pair; float64 [P, P].
-
-    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T). All members' factors are
-    concatenated, so that one product has every pair.
+    direction and are left out. dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T). All
+    members' factors are concatenated, so that one product has every pair.
     """
     ranks = [adapter.spec.rank for adapter in adapters]
     overlap = torch.zeros(sum(ranks), sum(ranks), dtype=torch.float64)
@@ -173,4 +153,11 @@ def inner_products(adapters: Sequence[Adapter]) -> Tensor:
         )
         overlap += (B.T @ B) * (A @ A.T)
     members = torch.block_diag(*(torch.ones(1, rank, dtype=torch.float64) for rank in ranks))
-    return members @ overlap @ members.T
+    products = members @ overlap @ members.T
+    norms = products.diagonal().sqrt()
+    cosines = [
+        float(products[i, j] / (norms[i] * norms[j]))
+        for i, j in combinations(range(len(adapters)), 2)
+        if norms[i] > 0 and norms[j] > 0
+    ]
+    return sum(cosines) / len(cosines) if cosines else None

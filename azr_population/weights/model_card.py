@@ -23,7 +23,7 @@ tags: [lora, population-based-training]
 
 LoRA adapter, rank {rank}, alpha {alpha:g}, {layers} layers.
 
-{facts}In plain transformers and PEFT, from this folder:
+{facts}In transformers and PEFT, from this folder:
 
 ```python
 from peft import PeftModel

@@ -48,7 +48,7 @@ def svd_structured(
         K, L = (eps * _skew(turn) * active * active[:, None] for turn in turned)
         left = (parent.U + parent.U @ K) * parent.S * torch.exp(eps * growth)
         factors.append(parent.child(left, parent.V + L.mT @ parent.V, pair.A.dtype))
-    return adapter_like(parents[0], factors)
+    return _adapter_like(parents[0], factors)
 
 
 @operator(
@@ -92,7 +92,7 @@ def component_masking(
     spectra = decompose_all((pair.B, pair.A) for pair in pairs)
     for parent, pair, mask in zip(spectra, pairs, keep.cpu(), strict=True):
         factors.append(parent.child(parent.U * parent.S * mask, parent.V, pair.A.dtype))
-    return adapter_like(parents[0], factors)
+    return _adapter_like(parents[0], factors)
 
 
 @operator("full_gaussian", code="M4", parents=1, ranges={"eps": (0.0, 10.0)})
@@ -115,7 +115,7 @@ def _noisy(parent: Adapter, chosen: set[str], eps: float, generator: torch.Gener
         else:
             A, B = pair.A.clone(), pair.B.clone()
         factors.append(Factors(A, B))
-    return adapter_like(parent, factors)
+    return _adapter_like(parent, factors)
 
 
 def _with_noise(factor: Tensor, eps: float, generator: torch.Generator) -> Tensor:
@@ -180,7 +180,7 @@ def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapte
     for name, choice in zip(names, choices.tolist(), strict=True):
         pair = parents[choice].factors[name]
         factors.append(Factors(pair.A.clone(), pair.B.clone()))
-    return adapter_like(parents[0], factors)
+    return _adapter_like(parents[0], factors)
 
 
 @operator("svd_subspace", code="X3", parents=2, ranges={"k": (1, float("inf"))})
@@ -211,7 +211,7 @@ def svd_subspace(
         ]
         A, B = torch.cat([part.A for part in parts]), torch.cat([part.B for part in parts], dim=1)
         factors.append(Factors(A, B))
-    return adapter_like(parents[0], factors)
+    return _adapter_like(parents[0], factors)
 
 
 @operator(
@@ -233,21 +233,26 @@ def extrapolative(
         raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")
     share = float(torch.rand((), generator=generator, device=generator.device))
     eta = eta_min + (eta_max - eta_min) * share
-    sums = (
+    return weighted_sum(parents, (eta, 1 - eta))
+
+
+def weighted_sum(parents: Sequence[Adapter], weights: Sequence[float]) -> Adapter:
+    """The sum of the parents' dW by their weights, truncated to the first one's rank."""
+    layers = (
         (
-            torch.cat([eta * better.B.double(), (1 - eta) * weaker.B.double()], dim=1),
-            torch.cat([better.A, weaker.A]),
+            torch.cat([w * p.B.double() for w, p in zip(weights, pairs, strict=True)], dim=1),
+            torch.cat([pair.A for pair in pairs]),
         )
-        for better, weaker in _layers(parents)
+        for pairs in _layers(parents)
     )
-    return _best(parents[0], sums)
+    return _best(parents[0], layers)
 
 
 def _best(parent: Adapter, layers: Iterable[tuple[Tensor, Tensor]]) -> Adapter:
     """The best approximation of each layer's B [out, k] @ A [k, in] of the parent's rank."""
     dtype = next(iter(parent.factors.values())).A.dtype
     spectra = decompose_all(layers)
-    return adapter_like(parent, [layer.best(parent.spec.rank, dtype) for layer in spectra])
+    return _adapter_like(parent, [layer.best(parent.spec.rank, dtype) for layer in spectra])
 
 
 def _layers(parents: Sequence[Adapter]) -> list[list[Factors]]:
@@ -255,6 +260,6 @@ def _layers(parents: Sequence[Adapter]) -> list[list[Factors]]:
     return [[parent.factors[name] for parent in parents] for name in parents[0].factors]
 
 
-def adapter_like(parent: Adapter, factors: Sequence[Factors]) -> Adapter:
+def _adapter_like(parent: Adapter, factors: Sequence[Factors]) -> Adapter:
     """An adapter with the parent's spec and layers and new factors, given in the same order."""
     return Adapter(parent.spec, dict(zip(parent.factors, factors, strict=True)))

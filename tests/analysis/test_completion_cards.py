@@ -55,17 +55,10 @@ def test_nothing_a_stranger_wrote_is_html():
     assert html.unescape(text).count("onerror") == 6
 
 
-def test_words_are_marked_and_the_text_stays_the_same():
-    source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
-    page = highlighted(source)
-    assert '<span class="k">def</span> f(x)' in page
-    assert '<span class="n">0x1F</span>' in page
-    assert html.unescape(re.sub(r"<span[^>]*>|</span>", "", page)) == source
-
-
 @pytest.mark.parametrize(
     "source",
     [
+        "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None",
         "</pre><script>",
         "'<b>' \"&\"",
         "# </span>",
@@ -75,7 +68,9 @@ def test_words_are_marked_and_the_text_stays_the_same():
         'f"{x!r}<" + r"\\"',
     ],
 )
-def test_whatever_it_holds_it_is_text(source):
+def test_words_are_marked_and_whatever_a_program_holds_is_text(source):
     page = highlighted(source)
+    assert ('<span class="k">def</span> f(x)' in page) == source.startswith("def")
+    assert ('<span class="n">0x1F</span>' in page) == ("0x1F" in source)
     assert html.unescape(re.sub(r'<span class="[ksnc]">|</span>', "", page)) == source
     assert not re.search(r"<(?!/?span)", page)

@@ -13,8 +13,8 @@ from azr_population.analysis import html
 from azr_population.analysis.figures import run_figures
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.report import terminal_summary, write_report
+from azr_population.reading.run_data import RunData
 from azr_population.runs import RunDirectory
-from azr_population.runs.run_data import RunData
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +163,23 @@ def test_rates_that_evolve_are_shown_over_time(tmp_path, apart):
     )
     figures, _ = run_figures(RunData(run.path).table, [*all_metrics().values()], [], 4)
     assert len(figures.get("training", [])) == apart
+
+
+def test_a_metric_measured_twice_and_one_type_of_task_have_no_chart(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {})
+    steps: list[dict[str, float]] = [
+        {"step": s, "student_0/solve_rate": s / 9, "type/code_o/solve_rate": s / 9}
+        | ({"student/weight_cosine": -1e-5 if s == 1 else 0.7} if s in (1, 4) else {})
+        for s in range(1, 5)
+    ]
+    run.append("metrics", steps)
+    metrics = [*all_metrics().values()]
+    figures, texts = run_figures(RunData(run.path).table, metrics, [], 4)
+    assert not any("by task type" in figure for figure in figures.get("skill", []))
+    (text,) = texts["standing"]
+    assert text.startswith("Similarity of adapters (mean cosine")
+    assert text.endswith(": student 0.000 to 0.700.")
+    run.append("metrics", [{"step": 5, "type/code_o/solve_rate": 0.5, "type/code_i/solve_rate": 1}])
+    figures, _ = run_figures(RunData(run.path).table, metrics, [], 5)
+    assert any("Solve rate by task type" in figure for figure in figures["skill"])

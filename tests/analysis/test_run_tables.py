@@ -1,7 +1,7 @@
 from azr_population.analysis import run_tables
 from azr_population.analysis.html import render
+from azr_population.reading.tidy import tidy
 from azr_population.runs.records import Birth
-from azr_population.runs.tidy import tidy
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing():

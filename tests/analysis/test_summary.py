@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from azr_population.analysis.changes import Change, measured_changes
 from azr_population.analysis.statistics import Estimate
 from azr_population.analysis.summary import _held_out, _programs, summary
-from azr_population.runs.run_data import RunData
+from azr_population.reading.run_data import RunData
 
 TASKS = 100
 
@@ -132,11 +133,12 @@ def test_children_that_no_eval_saw_are_not_judged(tmp_path):
     assert said(written(tmp_path / "none")).evolution == "Evolution: nobody was replaced."
 
 
-def test_three_commands_go_on_with_the_run(tmp_path):
+def test_commands_go_on_with_the_run_and_compare_it_with_one_beside_it(tmp_path):
     run = written(tmp_path)
-    play, resume, compare = said(run).next
-    assert play == f"azr-population play {run.path}"
-    assert resume.endswith("run.steps=120") and compare.endswith("OTHER_RUN")
+    play, resume = said(run).next
+    assert play == f"azr-population play {run.path}" and resume.endswith("run.steps=120")
+    other = shutil.copytree(run.path, tmp_path / "the other")
+    assert said(run).next[2:] == [f"azr-population compare {run.path} '{other}'"]
 
 
 def test_a_run_without_a_valid_proposal_says_that_alone(tmp_path):
@@ -174,7 +176,7 @@ def test_programs_grow_only_beyond_noise():
     same = _programs({"lines": change(6.9, 7.1, -0.6, 1.0), "solve_rate": solved})
     assert same.startswith("That programs grew is not shown: 6.9 to 7.1 lines")
     few = _programs({"lines": change(7.1, 6.5, math.nan, math.nan), "solve_rate": solved})
-    assert "7.1 to 6.5 lines (steps too few for an interval)" in few
+    assert "7.1 to 6.5 lines, -0.600 (no interval)" in few
     assert _programs({"solve_rate": solved}) == ""
 
 

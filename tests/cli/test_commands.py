@@ -9,16 +9,16 @@ from azr_population.cli import main
 from azr_population.cli.app import COMPLETE, app
 
 
-@pytest.mark.parametrize("words", (["-h"], ["help"], []))
-def test_help_of_the_program(words, capsys):
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        *((words, "crossplay") for words in (["-h"], ["help"], [])),
+        *((words, "--config-file") for words in (["train", "-h"], ["help", "train"])),
+    ],
+)
+def test_help(words, shown, capsys):
     assert main(words) == 0
-    assert "crossplay" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", (["train", "-h"], ["help", "train"], ["train", "--help"]))
-def test_help_of_a_command(words, capsys):
-    assert main(words) == 0
-    assert "--config-file" in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,10 +66,10 @@ def test_what_is_no_number_shows_as_missing(value):
 def test_time_left_follows_the_last_steps():
     view = View()
     view.on_start({"steps": 20})
-    assert view.left == "?"
+    assert view.left == ""
     for step in range(1, 13):
         view.on_step({"step": step, "time/step": 100.0 if step < 3 else 15.0})
-    assert view.left == duration(15.0 * 8)
+    assert view.left == f"{duration(15.0 * 8)} left"
 
 
 def test_lines_tell_everything_once_and_unwrapped(made_up_run):
@@ -187,3 +190,26 @@ def test_control_characters_of_names_reach_no_terminal(capsys):
     for text in (output.getvalue(), printed.out, printed.err):
         assert "\\x1b[2J" in text and "\x1b[2J" not in text and "\x9b" not in text
         assert "\\u202e" in text
+
+
+def test_a_write_that_a_signal_cuts_short_loses_nothing():
+    """A heartbeat comes while the terminal takes no more; Python's output is not buffered."""
+    beats, beat = os.pipe()
+    command = [sys.executable, "-u", "-c", INTERRUPTED, str(beat)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[beat]) as process:
+        os.close(beat)
+        assert os.read(beats, 1) == b"b"
+        assert process.stdout.read() == b"x" * 300_000 + b"\n"
+    os.close(beats)
+
+
+INTERRUPTED = """\
+import os, signal, sys
+from azr_population.console.output import plain_output
+signal.signal(signal.SIGALRM, lambda *_: os.write(int(sys.argv[1]), b"b"))
+output = plain_output()
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+output.print("x" * 300_000)
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+"""Writes more than a pipe takes; says when its handler of the timer has run."""

@@ -25,11 +25,12 @@ def played(write, monkeypatch, capsys):
         3, "solved", "solved", prompt=PROMPT, completion="a=[3, 2, 1]\nb=[6, 7, 8]\n[6, 7, 8]"
     )
     wrong = line(
-        3, "failed", "wrong", prompt=PROMPT, completion="a=[3, 2, 1]\nb=[6, 7, 9]\n[6, 7, 9]"
+        3, "failed", "wrong", prompt=PROMPT, completion="a=[3, 2, 0]\nb=[6, 7, 9]\n[6, 7, 9]"
     )
 
-    def play(text, *options):
-        run = write(right, wrong)
+    def play(text, *options, cut=""):
+        short = [line(3, "failed", "wrong", prompt=PROMPT, completion=cut)] if cut else []
+        run = write(right, wrong, *short)
         (run / "tasks.jsonl").write_text(json.dumps(TASK) + "\n")
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
         assert main(["play", str(run), *options]) == 0
@@ -47,15 +48,27 @@ def test_a_right_answer_is_right_however_it_is_spaced(played):
 def test_the_first_wrong_step_of_an_attempt_is_marked(played):
     lines = [text.strip() for text in played("[0]\n").splitlines()]
     assert "you   ✗ [0]" in lines
-    assert lines.count("✓ a=[3, 2, 1]") == 2
-    assert "✓ b=[6, 7, 8]" in lines and "✗ b=[6, 7, 9]   (is [6, 7, 8])" in lines
+    assert lines.count("✓ a=[3, 2, 1]") == 1 and "✗ a=[3, 2, 0]   (is [3, 2, 1])" in lines
+    # 9 - 0 is 9: what follows a wrong value may be computed rightly.
+    assert "✓ b=[6, 7, 8]" in lines and "b=[6, 7, 9]" in lines and "✗ [6, 7, 9]" in lines
     # The answer is not shown before the person has answered.
     assert not any("[6, 7, 8]" in text for text in lines[: lines.index("you   ✗ [0]")])
 
 
+def test_an_attempt_that_stops_before_its_answer(played):
+    lines = [text.strip() for text in played("[0]\n", cut="a=[3, 2, 1]").splitlines()]
+    assert lines.count("✓ a=[3, 2, 1]") == 2 and "✗ (no answer)" in lines
+
+
+def test_an_empty_line_skips_and_q_ends(played):
+    skipped = played("\n")
+    assert "right: [6, 7, 8]" in skipped and "you " not in skipped
+    assert "right: " not in played("q\n")
+
+
 def test_the_end_of_the_input_ends_the_game(played):
     text = played("")
-    assert "your answer: " in text and "you solved" not in text
+    assert "your answer (Enter skips, q ends): " in text and "you solved" not in text
 
 
 def test_a_run_without_stored_attempts(write, capsys):

@@ -58,7 +58,7 @@ def test_filters_and_limit(write, capsys):
     assert len(rows) == 5 and rows[0] == line(1, member="teacher_1")
     for item, places in (
         (["--verdict", "refused"], [0, 2]),
-        (["--verdict", "solved", "--verdict", "failed"], [1, 4]),
+        (["--verdict", "solved", "--verdict", "wrong"], [1, 4]),
         (["--step", 2, "--verdict", "valid"], [3]),
         (["--type", "code_i"], [2]),
         (["--limit", 2], [3, 4]),

@@ -26,12 +26,17 @@ def offline(tmp_path, monkeypatch):
     return tmp_path / "hub"
 
 
-def test_a_base_of_the_hub_is_taken_from_the_cache(offline):
+@pytest.fixture
+def cached(offline):
+    """The folder of `someone/tiny` in the cache."""
     held = offline / "models--someone--tiny"
     (held / "refs").mkdir(parents=True)
     (held / "refs" / "main").write_text("abc123")
-    shutil.copytree(nano_base_path(), held / "snapshots" / "abc123")
-    assert base_folder("someone/tiny") == held / "snapshots" / "abc123"
+    return shutil.copytree(nano_base_path(), held / "snapshots" / "abc123")
+
+
+def test_a_base_of_the_hub_is_taken_from_the_cache(cached):
+    assert base_folder("someone/tiny") == cached
     model, tokenizer = load_base("someone/tiny", "float32", "cpu")
     assert model.config.vocab_size >= len(tokenizer)
     assert fingerprint("someone/tiny") == fingerprint(nano_base_path())
@@ -133,11 +138,7 @@ def test_a_base_that_holds_code_is_refused_before_it_is_loaded(tmp_path, monkeyp
     assert not (tmp_path / "was_run").exists()
 
 
-def test_code_in_the_cache_of_the_hub_is_refused(offline):
-    held = offline / "models--someone--tiny"
-    (held / "refs").mkdir(parents=True)
-    (held / "refs" / "main").write_text("abc123")
-    shutil.copytree(nano_base_path(), held / "snapshots" / "abc123")
-    _custom_generate(held / "snapshots" / "abc123")
+def test_code_in_the_cache_of_the_hub_is_refused(cached):
+    _custom_generate(cached)
     with refuses("custom_generate"):
         load_base("someone/tiny", "float32", "cpu")

@@ -3,12 +3,10 @@
 import pytest
 import torch
 from refusals import refuses
-from torch import nn
 from transformers import AutoModelForCausalLM
 
 from azr_population.engines.base_model import (
     _SAMPLE_BYTES,
-    align,
     fingerprint,
     load_base,
     stop_ids,
@@ -59,20 +57,6 @@ def test_weights_that_a_file_keeps_at_odd_addresses_are_aligned(unaligned, model
     assert addresses(loaded) == {0}
     saved = model.state_dict()
     assert all(torch.equal(tensor, saved[name]) for name, tensor in loaded.state_dict().items())
-
-
-def test_only_what_lies_at_an_odd_address_is_copied():
-    module = nn.Module()
-    module.aligned = nn.Parameter(torch.ones(8))
-    module.odd = nn.Parameter(torch.arange(24.0)[4:].view(4, 5))
-    module.tied = module.odd
-    module.register_buffer("buffer", torch.ones(9)[1:])
-    before = module.aligned.data_ptr()
-    assert addresses(module) == {0, 16}
-    align(module)
-    assert addresses(module) == {0} and module.buffer.data_ptr() % 64 == 0
-    assert module.aligned.data_ptr() == before
-    assert module.tied is module.odd and torch.equal(module.odd, torch.arange(4.0, 24).view(4, 5))
 
 
 TURNS = (

@@ -44,17 +44,18 @@ def test_a_tokenizer_without_its_spaces_is_refused(folder, model, tokenizer):
         check_sample(folder, model, Without())
 
 
-def test_weights_or_positions_that_score_otherwise_are_refused(folder, model, tokenizer):
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda model: model.model.rotary_emb.inv_freq.mul_(0.01), "nats off"),
+        (lambda model: model.model.norm.weight[0].fill_(float("nan")), "nan"),
+    ],
+    ids=["positions", "not a number"],
+)
+def test_a_base_that_scores_otherwise_is_refused(folder, model, tokenizer, spoil, named):
     with torch.no_grad():
-        model.model.rotary_emb.inv_freq.mul_(0.01)
-    with refuses(folder):
-        check_sample(folder, model, tokenizer)
-
-
-def test_a_score_that_is_no_number_is_refused(folder, model, tokenizer):
-    with torch.no_grad():
-        model.model.norm.weight[0] = float("nan")
-    with refuses("nan"):
+        spoil(model)
+    with refuses(named):
         check_sample(folder, model, tokenizer)
 
 

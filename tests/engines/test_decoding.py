@@ -19,34 +19,6 @@ def uniforms(count):
     return torch.rand(count, generator=torch.Generator().manual_seed(7))
 
 
-def alone(engine, prompt, slot):
-    """Greedy tokens and log-probabilities by whole forwards, without cache, padding or batch."""
-    ids = engine.tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    tokens, logprobs = [], []
-    while len(tokens) < GREEDY.max_new_tokens:
-        with torch.inference_mode(), engine.bank.adapters_active(torch.tensor([slot])):
-            logits = engine.model(input_ids=torch.tensor([ids + tokens])).logits[0, -1]
-        tokens.append(int(logits.argmax()))
-        logprobs.append(float(torch.log_softmax(logits, -1).max()))
-        if tokens[-1] in STOPS:
-            break
-    return tokens, logprobs
-
-
-def test_mixed_members_in_one_padded_batch_write_what_each_would_write_alone(engine):
-    engine.engine.rollout.stop_ids = frozenset(STOPS)
-    batch = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
-    for prompt, slot, (row,) in zip(PROMPTS, SLOTS, batch, strict=True):
-        tokens, logprobs = alone(engine, prompt, slot)
-        assert list(row.token_ids) == tokens
-        assert row.logprobs == pytest.approx(logprobs, abs=1e-4)
-        assert row.slot == slot
-        assert row.finished == (tokens[-1] in STOPS)
-    # The test means something only if rows end at different times and members differ.
-    assert len({len(row.token_ids) for (row,) in batch}) > 1
-    assert batch[2][0].text != batch[4][0].text or batch[0][0].text != batch[4][0].text
-
-
 def test_several_samples_per_prompt_come_in_order_and_differ(engine):
     groups = engine.generate(PROMPTS, SLOTS, Sampling(12, n=4), 7)
     assert [len(group) for group in groups] == [4] * 5

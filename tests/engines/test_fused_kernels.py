@@ -7,6 +7,8 @@ import sys
 
 import pytest
 import torch
+import transformers
+from refusals import refuses
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from azr_population.config.schema import LearnerConfig
@@ -83,12 +85,30 @@ def main(kind):
         assert 0 < off < (1e-5 if dtype == torch.float32 else 0.005)
 
 
+def test_a_bfloat16_base_learns_alike_whatever_is_kept():
+    """Updates are added to the base's products in place there."""
+    everything, inputs, products = (
+        gradients("qwen2", torch.bfloat16, keep, fused=False) for keep in (None, 0, 1000)
+    )
+    assert everything.any()
+    assert torch.equal(everything, inputs) and torch.equal(everything, products)
+
+
+def test_a_liger_that_does_not_take_this_transformers_is_one_line(monkeypatch):
+    monkeypatch.setattr("azr_population.engines.base_model.installed", lambda package: "0.8.5")
+    monkeypatch.setitem(sys.modules, "liger_kernel.transformers", None)
+    with refuses("fused_kernels"):
+        use_fused_kernels(None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_fused_kernels_learn_what_transformers_modules_learn(kind):
     for package in ("triton", "liger_kernel"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
+    if transformers.__version__.startswith("4."):
+        pytest.skip("Liger needs transformers 5")
     done = subprocess.run(
         [sys.executable, __file__, kind],
         env={**os.environ, "TRITON_INTERPRET": "1"},

@@ -12,12 +12,7 @@ from counted import Counted
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, offload
 from azr_population.engines.architecture import Architecture
-from azr_population.engines.engine import (
-    Completion,
-    EngineSettings,
-    Hyperparameters,
-    TrainingSample,
-)
+from azr_population.engines.engine import EngineSettings, Hyperparameters
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
@@ -29,6 +24,12 @@ QWEN_7B = {
     "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
 }  # fmt: skip
 H100 = 84.9e9
+RATE = Hyperparameters(1e-5)
+
+
+def sample(prompt, answer):
+    """A row of so many tokens."""
+    return drawn.sample(0, [1] * (prompt + answer), prompt, 1.0)
 
 
 def config(kind, **sizes):
@@ -38,8 +39,7 @@ def config(kind, **sizes):
 
 
 def architecture(sizes=QWEN_7B):
-    shape = Architecture.of(config("qwen2", **sizes))
-    return shape
+    return Architecture.of(config("qwen2", **sizes))
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "llama"])
@@ -91,14 +91,7 @@ def test_layers_with_a_window_attend_to_it_alone():
 
 
 def learner(sizes, checkpointing, offload=False, **settings):
-    from transformers import Qwen2ForCausalLM
-
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        model = Qwen2ForCausalLM(config("qwen2", **sizes)).eval()
-    finally:
-        torch.set_default_dtype(before)
+    model = drawn.drawn(config("qwen2", **sizes), torch.bfloat16, "cpu")
     settings = {"lora_dtype": "bfloat16", **settings}
     config_of = LearnerConfig(gradient_checkpointing=checkpointing, offload=offload, **settings)
     return TorchLearner(model, Bank(model, LoraSpec(32, 64.0), 8), config_of, parallel=True)
@@ -107,29 +100,13 @@ def learner(sizes, checkpointing, offload=False, **settings):
 @pytest.mark.parametrize("lora_dtype", ["bfloat16", "float32"])
 def test_products_that_are_kept_take_what_the_dry_run_says(lora_dtype):
     sizes = QWEN_7B | {"num_hidden_layers": 8}
-    layout = GpuLayout(
-        architecture(sizes),
-        8,
-        32,
-        1500,
-        500,
-        lora_bytes=getattr(torch, lora_dtype).itemsize,
-        micro_batch_tokens=2000,
-        no_recompute_tokens=2000,
-    )
-    done = Completion(0, (1,) * layout.prompt, (1,) * layout.response, (0.0,) * 500, True)
+    more = {"lora_bytes": getattr(torch, lora_dtype).itemsize, "no_recompute_tokens": 2000}
+    layout = GpuLayout(architecture(sizes), 8, 32, 1500, 500, micro_batch_tokens=2000, **more)
     with Counted() as counted:
-        trained = learner(
-            sizes,
-            True,
-            lora_dtype=lora_dtype,
-            recompute_above_tokens=2000,
-            micro_batch_tokens=2000,
-        )
-        rates = {0: Hyperparameters(1e-5)}
-        short = TrainingSample(Completion(0, (1,) * 8, (1,) * 8, (0.0,) * 8, True), 1.0)
-        trained.update({0: [short]}, rates)
-        run = counted.of(lambda: trained.update({0: [TrainingSample(done, 1.0)] * 2}, rates))
+        limits = {"recompute_above_tokens": 2000, "micro_batch_tokens": 2000}
+        trained, rates = learner(sizes, True, lora_dtype=lora_dtype, **limits), {0: RATE}
+        trained.update({0: [sample(8, 8)]}, rates)
+        run = counted.of(lambda: trained.update({0: [sample(1500, 500)] * 2}, rates))
     expected = memory.phases(layout, H100)["update"]["work"]
     print(f"counted {run['peak'] / 1e9:.2f} GB, worked out {expected / 1e9:.2f}")
     assert run["peak"] == pytest.approx(expected, rel=0.1)
@@ -152,19 +129,9 @@ def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more():
 def test_the_device_holds_what_the_dry_run_says_in_each_phase(offloaded, monkeypatch):
     """At 7B's widths, on tensors without contents."""
     sizes = QWEN_7B | {"num_hidden_layers": 2}
-    layout = GpuLayout(
-        architecture(sizes),
-        8,
-        32,
-        1500,
-        500,
-        lora_bytes=2,
-        micro_batch_tokens=1024,
-        offload=offloaded,
-    )
+    more = {"micro_batch_tokens": 1024, "offload": offloaded}
+    layout = GpuLayout(architecture(sizes), 8, 32, 1500, 500, lora_bytes=2, **more)
     expected = memory.phases(layout, H100)
-    prompt, answer = (1,) * layout.prompt, (1,) * layout.response
-    sample = TrainingSample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
     on_host = offload._on_host
 
     def elsewhere(tensor):
@@ -175,16 +142,15 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(offloaded, monkeyp
     monkeypatch.setattr(offload, "_on_host", elsewhere)
     with Counted() as counted:
         trained = learner(sizes, checkpointing=True, offload=offloaded)
-        rates = dict.fromkeys(range(layout.slots), Hyperparameters(1e-5))
-        short = TrainingSample(Completion(0, prompt[:8], answer[:8], (0.0,) * 8, True), 1.0)
+        rates = dict.fromkeys(range(layout.slots), RATE)
         # Moments come with the first update.
-        trained.update({slot: [short] for slot in rates}, rates)
+        trained.update({slot: [sample(8, 8)] for slot in rates}, rates)
         resting = counted.live
         peaks = {}
         for name, run in {
-            "score": lambda: trained.log_probs([prompt], [answer], [0]),
+            "score": lambda: trained.log_probs([[1] * 1500], [[1] * 500], [0]),
             # Two rows, so that there is a sum of gradients beside the second one's work.
-            "update": lambda: trained.update({0: [sample] * 2}, rates),
+            "update": lambda: trained.update({0: [sample(1500, 500)] * 2}, rates),
         }.items():
             before = counted.live
             peaks[name] = before + counted.of(run)["peak"]
@@ -203,16 +169,8 @@ def test_sampling_holds_what_the_dry_run_says():
     described = config("qwen2", **QWEN_7B | {"num_hidden_layers": 2})
     rows, prompt, tokens = 64, 2048, 3
     shape = Architecture.of(described)
-    layout = GpuLayout(
-        shape,
-        8,
-        32,
-        prompt,
-        tokens,
-        lora_bytes=2,
-        vllm=False,
-        generate_tokens=rows * (prompt + tokens),
-    )
+    more = {"vllm": False, "generate_tokens": rows * (prompt + tokens)}
+    layout = GpuLayout(shape, 8, 32, prompt, tokens, lora_bytes=2, **more)
     expected = memory.phases(layout, H100)["generate"]
     with Counted() as counted:
         model = drawn.drawn(described, torch.bfloat16, "cpu")

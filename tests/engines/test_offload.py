@@ -1,37 +1,16 @@
 """A learner that leaves the device to the sampler learns the same, and is off it meanwhile."""
 
-import copy
-
-import torch
 from fakes import weights_digest
 
-from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import LocalEngine
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import TorchRollout, make_bank
-from azr_population.weights.adapter import LoraSpec
-
-SLOTS = 3
 
 
-def engine(offloaded):
+def separate(another_engine, offload):
     """A learner, and a sampler with weights of its own."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=60, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, initializer_range=0.2,
-    )  # fmt: skip
-    base, spec = Qwen2ForCausalLM(config).eval(), LoraSpec(4, 8.0)
-    served = copy.deepcopy(base)
-    banks = [
-        make_bank(model, spec, [torch.Generator().manual_seed(slot) for slot in range(SLOTS)])
-        for model in (base, served)
-    ]
-    learner = TorchLearner(base, banks[0], LearnerConfig(offload=offloaded), parallel=True)
-    return LocalEngine(TorchRollout(served, banks[1], frozenset({1})), learner)
+    learner = another_engine(offload=offload).engine.learner
+    learner.parallel = True
+    return LocalEngine(another_engine().engine.rollout, learner)
 
 
 def play(made):
@@ -60,7 +39,8 @@ def play(made):
     return [*draws, weights_digest(made.learner)]
 
 
-def test_members_are_the_same_to_the_bit():
-    ours, theirs = play(engine(True)), play(engine(False))
+def test_members_are_the_same_to_the_bit(another_engine):
+    start = weights_digest(another_engine().engine.learner)
+    ours, theirs = (play(separate(another_engine, offload)) for offload in (True, False))
     assert str(ours) == str(theirs)
-    assert ours[-1] != weights_digest(engine(True).learner)
+    assert ours[-1] != start

@@ -8,9 +8,10 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.engines import vllm_versions
 from azr_population.engines.architecture import Architecture
 from azr_population.engines.base_model import load_base
+from azr_population.engines.canary import random_adapter
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.offload import Offload
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
 bitsandbytes = pytest.importorskip(
@@ -39,14 +40,7 @@ def dequantized(quantized):
 def member():
     """Factors that change something."""
     model, _ = load_base(nano_base_path(), "float32", "cpu")
-    bank = Bank(model, LoraSpec(8, 16.0), 1)
-    generator = torch.Generator().manual_seed(1)
-    bank.init_member(0, generator)
-    factors = {
-        name: Factors(pair.A, torch.randn(pair.B.shape, generator=generator) * 0.02)
-        for name, pair in bank.read(0).factors.items()
-    }
-    return Adapter(bank.spec, factors)
+    return random_adapter(Bank(model, LoraSpec(8, 16.0), 1).read(0), 1)
 
 
 def loss_and_gradients(model, adapter):

@@ -80,17 +80,11 @@ def sampled(engine, share, n=5):
     return [row for group in groups for row in group]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_is_sampled_is_what_is_sampled_without(another_engine, dtype):
-    engine = another_engine()
-    engine.model.to(dtype)
+def test_what_is_sampled_is_what_is_sampled_without(engine):
     alone, together = sampled(engine, False), sampled(engine, True)
-    if dtype == torch.float32:
-        assert [row.token_ids for row in together] == [row.token_ids for row in alone]
-        for ours, theirs in zip(together, alone, strict=True):
-            assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
-    firsts = [(a.logprobs[0], b.logprobs[0]) for a, b in zip(together, alone, strict=True)]
-    assert all(ours == pytest.approx(theirs, abs=0.2) for ours, theirs in firsts)
+    assert [row.token_ids for row in together] == [row.token_ids for row in alone]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
     # Rows end at different times, so that the batch is compacted on the way.
     assert len({len(row.token_ids) for row in together}) > 4
 

@@ -5,10 +5,7 @@ import pytest
 import torch
 from refusals import refuses
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from azr_population.config.schema import LearnerConfig
-from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import (
     Completion,
     Hyperparameters,
@@ -17,11 +14,8 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.optimizers import moments
-from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.registry import trust
-from azr_population.weights.adapter import LoraSpec
 
 RATES = {0: Hyperparameters(1e-2), 1: Hyperparameters(1e-2), 2: Hyperparameters(1e-2)}
 
@@ -121,38 +115,18 @@ def test_a_piece_that_keeps_its_products_multiplies_no_matrices_again(another_en
     assert all(same(factors(engines[None], 0), factors(other, 0)) for other in engines.values())
 
 
-def test_a_bfloat16_base_learns_alike_whatever_is_kept(monkeypatch):
-    """Updates are added to the base's products in place there."""
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "vocab_size": 40}
-    config = Qwen2Config(num_attention_heads=4, num_key_value_heads=2, **sizes)
-
-    def gradients(keep):
-        torch.manual_seed(0)
-        model = Qwen2ForCausalLM(config).to(torch.bfloat16).eval()
-        settings = LearnerConfig(
-            gradient_checkpointing=keep is not None,
-            recompute_above_tokens=keep,
-            lora_dtype="bfloat16",
-            share_prefix=False,
-        )
-        bank = make_bank(model, LoraSpec(4, 8.0), [torch.Generator().manual_seed(0)])
-        for factor in bank.parameters_of(0)[1::2]:
-            factor.data.normal_(std=0.1, generator=torch.Generator().manual_seed(1))
-        learner = TorchLearner(model, bank, settings)
-        taken = []
-        monkeypatch.setattr(
-            learner._optimizers[0],
-            "step",
-            lambda: taken.extend(factor.grad.clone() for factor in bank.parameters_of(0)),
-        )
-        done = Completion(0, (3, 4, 5), (6, 7, 8, 9), (-3.0,) * 4, True)
-        learner.update({0: [TrainingSample(done, 1.0)] * 2}, {0: Hyperparameters(0.1)})
-        return taken
-
-    everything, inputs, products = map(gradients, (None, 0, 1000))
-    assert len(everything) > 0
-    for one, two, three in zip(everything, inputs, products, strict=True):
-        assert torch.equal(one, two) and torch.equal(one, three)
+def test_log_probabilities_of_several_members_in_one_batch_are_those_of_rows_alone(
+    engine, another_engine
+):
+    prompts, slots = [[1, 2, 3], [4], [5, 6, 7, 8], [9, 10]], [2, 0, 1, 2]
+    responses = [[11, 12], [13, 14, 15], [], [16]]
+    together = engine.engine.log_probs(prompts, responses, slots)
+    assert len(together[2]) == 0
+    for row in (0, 1, 3):
+        done = Completion(slots[row], tuple(prompts[row]), tuple(responses[row]), (), True)
+        assert float(together[row].sum()) == pytest.approx(logprob(engine, done), abs=1e-4)
+    alone = another_engine(micro_batch_tokens=1).engine.log_probs(prompts, responses, slots)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(together, alone, strict=True))
 
 
 def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
@@ -204,13 +178,6 @@ def test_a_written_member_starts_with_a_fresh_optimizer(engine):
     assert not engine.state_dict()["optimizers"][1]["state"]
     engine.update({1: samples}, RATES)
     assert same(first, factors(engine, 1))
-
-
-def test_a_base_folder_that_does_not_load_is_named(tmp_path):
-    with refuses("nowhere"):
-        load_base(tmp_path / "nowhere", "float32", "cpu")
-    with refuses("base.path"):
-        load_base(tmp_path, "float32", "cpu")
 
 
 def test_the_optimizer_is_the_one_that_the_configuration_names(another_engine):

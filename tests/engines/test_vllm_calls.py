@@ -64,10 +64,6 @@ def answers(stream):
     return {row: group[0].token_ids for ended in stream for row, group in ended}
 
 
-def test_an_empty_batch_is_no_call(rollout):
-    assert list(call(rollout)) == []
-
-
 @pytest.mark.parametrize("how", ["closed", "forgotten", "interrupted"])
 def test_what_is_abandoned_is_aborted_and_the_next_call_gets_its_own(rollout, how):
     stream = call(rollout, (1, 1), (3, 2), (4, 3))

@@ -112,19 +112,6 @@ def test_vllms_reason_is_told_in_one_line(monkeypatch, words, reason):
     assert "\n" not in str(error.value) and "further" not in str(error.value)
 
 
-def test_vllms_share_of_a_gpu_is_its_own_in_every_version(monkeypatch):
-    monkeypatch.delenv("VLLM_USE_V1", raising=False)
-    monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 20e9)
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (60e9, 80e9))
-    for version, reason in (((0, 8, 5), 0.65), ((0, 28, 0), 0.4)):
-        monkeypatch.setattr(vllm_versions, "version", lambda version=version: version)
-        assert vllm_versions.own_share(0.4) == reason
-    # The engine before V1 measures what it adds.
-    monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
-    monkeypatch.setenv("VLLM_USE_V1", "0")
-    assert vllm_versions.own_share(0.4) == 0.4
-
-
 def test_vllms_engine_before_v1_is_seen_though_vllm_chooses_it_itself(monkeypatch):
     class EngineArgs(dict):
         def create_engine_config(self):

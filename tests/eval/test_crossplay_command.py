@@ -8,9 +8,9 @@ from refusals import refused, refuses
 
 from azr_population.cli import main
 from azr_population.eval.members import find_members
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import curve
 from azr_population.runs import RunDirectory
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import curve
 
 pytestmark = pytest.mark.integration
 

@@ -11,9 +11,16 @@ from made_up_problems import adapter
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import PROMPT_DATE
 from azr_population.engines.engine import EngineSettings
 from azr_population.errors import UserError
-from azr_population.eval.members import NO_MEMBERS, LoadedMembers, find_members, one_member
+from azr_population.eval.members import (
+    NO_MEMBERS,
+    LoadedMembers,
+    find_members,
+    one_member,
+    plan_of,
+)
 
 BASE = nano_base_path()
 
@@ -27,7 +34,7 @@ def test_members_of_a_run(played):
     assert len({member.weights for member in find_members(played)}) == 4
 
 
-def test_one_member(played, tmp_path):
+def test_one_member(played):
     for path in (played / "student_1", played / "members/student_1"):
         base, member = find_members(path)
         assert (base.folder, member.folder) == (None, played / "members/student_1")
@@ -35,6 +42,12 @@ def test_one_member(played, tmp_path):
     assert find_members("nano")[-1].base == BASE
     with refuses("student_7"):
         find_members(played / "student_7")
+    assert one_member(played / "student_0").folder == played / "members/student_0"
+    for address in (played, "nano"):
+        with refuses(f"{address} is not one member"):
+            one_member(address)
+    adapter(played / "members/best", seed=1)
+    assert one_member(played / "best").folder == played / "members/best"
 
 
 def test_members_of_a_role(played, tmp_path):
@@ -74,6 +87,8 @@ def test_a_base_that_is_not_here_or_another_one(tmp_path, played):
     with refuses("someone/some-model"):
         find_members(folder)
     assert find_members(folder, BASE)[0].base == BASE
+    with refuses("--base /nope"):
+        find_members(folder, Path("/nope"))
     (played / "environment.json").write_text(json.dumps({"base": "0123456789ab"}))
     with refuses("0123456789ab"):
         find_members(played)
@@ -118,15 +133,11 @@ def test_members_of_two_bases_are_refused(played, tmp_path):
         LoadedMembers([*find_members(played), *same], EngineSettings("", (), NO_MEMBERS))
 
 
-def test_the_base_that_was_typed_is_the_one_to_blame(played):
-    with refuses("--base /nope"):
-        find_members(played / "student_0", Path("/nope"))
-
-
-def test_one_member_is_asked_for(played):
-    assert one_member(played / "student_0").folder == played / "members/student_0"
-    for address in (played, "nano"):
-        with refuses(f"{address} is not one member"):
-            one_member(address)
-    adapter(played / "members/best", seed=1)
-    assert one_member(played / "best").folder == played / "members/best"
+def test_members_of_a_run_inside_azr_are_asked_on_its_date(played):
+    model = f"actor_rollout_ref: {{model: {{path: {nano_base_path()}}}}}\n"
+    for day, plan_day in (("'1999-12-31'", "1999-12-31"), ("null", PROMPT_DATE)):
+        (played / "config.yaml").write_text(f"{model}population: {{prompt_date: {day}}}\n")
+        assert plan_of(find_members(played)[1:]).engine.prompt_date == plan_day
+    (played / "config.yaml").write_text(f"{model}population: {{prompt_date: '${{oc.env:HOME}}'}}\n")
+    with refuses("base.prompt_date"):
+        plan_of(find_members(played)[1:])

@@ -5,15 +5,11 @@ import re
 import shutil
 
 import pytest
-import torch
+from made_up_problems import adapter
 from refusals import refused
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
-from azr_population.engines.base_model import load_base
-from azr_population.engines.torch_rollout import make_bank
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.peft_folder import save_adapter
 
 BASE = nano_base_path()
 
@@ -23,15 +19,8 @@ def run(tmp_path_factory):
     """A run's folder with two members: one that changes nothing and one that changes much."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "config.yaml").write_text("seed: 1\n")
-    model, _ = load_base(BASE, "float32", "cpu")
-    spec = LoraSpec(4, 8.0, ("all-linear",))
-    fresh = make_bank(model, spec, [torch.Generator().manual_seed(1)]).read(0)
-    wild = {
-        name: Factors(pair.A, torch.randn(pair.B.shape, generator=torch.Generator().manual_seed(2)))
-        for name, pair in fresh.factors.items()
-    }
-    save_adapter(fresh, folder / "members" / "teacher_0", str(BASE))
-    save_adapter(Adapter(spec, wild), folder / "members" / "student_0", str(BASE))
+    adapter(folder / "members" / "teacher_0", scale=0.0)
+    adapter(folder / "members" / "student_0", seed=2)
     return folder
 
 
@@ -83,9 +72,11 @@ def test_a_task_of_ones_own_is_graded(run, capsys, tmp_path):
 
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
-    (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
-    assert "--prompt-format" in refused(capsys, "sample", base, "--propose", "code_o")
-    assert records(capsys, base, "--propose", "code_o", "--prompt-format", "nano")
+    for format in ("azr", "nano"):
+        (base / "warmup.json").write_text(json.dumps({"settings": {"format": format}}))
+        if format == "azr":
+            assert "warmup.json" in refused(capsys, "sample", base, "--propose", "code_o")
+    assert records(capsys, base, "--propose", "code_o")
 
 
 def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import torch
 from refusals import refuses
 
 from azr_population import registry
@@ -94,3 +95,22 @@ def test_what_is_no_domain_is_refused(monkeypatch):
         find_domain("cod")
     with refuses("task.types"):
         find_domain("equations.Equations").resolve_types(["code_o"])
+
+
+def test_a_domain_that_fails_or_changes_the_process_is_contained(tmp_path, monkeypatch):
+    (tmp_path / "own_sums.py").write_text(
+        "import torch\nfrom equations import Equations\n\n"
+        "class Sums(Equations):\n"
+        "    def measure(self, program):\n"
+        "        torch.set_default_dtype(torch.float64)\n"
+        "        return super().measure(program)\n\n"
+        "    def fingerprint(self, program):\n        raise SystemExit(3)\n"
+    )
+    for folder in (EXAMPLES, tmp_path):
+        monkeypatch.syspath_prepend(str(folder))
+    trust(["own_sums.Sums"])
+    domain = find_domain("own_sums.Sums")
+    assert domain.measure("def f(x):\n    return x")
+    assert torch.get_default_dtype() == torch.float32
+    with refuses("task.domain"):
+        domain.fingerprint("def f(x):\n    return x")

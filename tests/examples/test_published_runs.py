@@ -7,7 +7,7 @@ import pytest
 
 from azr_population.cli import main
 from azr_population.eval.members import find_members, plan_of
-from azr_population.runs.run_data import RunData
+from azr_population.reading.run_data import RunData
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "examples" / "runs"

@@ -10,7 +10,7 @@ from azr_population.analysis.metrics import MetricSamples, metric_named
 from azr_population.analysis.statistics import interval
 from azr_population.experiments.claims import draw_figure
 from azr_population.experiments.recipes import Chart, read_arms
-from azr_population.runs.tidy import tidy
+from azr_population.reading.tidy import tidy
 
 LENGTHS = {"single": 20, "1t1s": 20}
 
@@ -158,17 +158,16 @@ def test_an_axis_of_shares_begins_at_0_or_says_that_it_is_cut(values, cut):
     assert ("solved, axis cut" in text) == cut
 
 
-def test_ratios_stand_beside_the_papers_value(tmp_path):
+def test_ratios_have_the_interval_of_the_seeds(tmp_path):
     tables = {
         "single": {f"seed_{i}": run(1, 1, "time/step") for i in range(3)},
         "1t1s": {f"seed_{i}": run(2 + i / 10, 2 + i / 10, "time/step") for i in range(3)},
     }
     chart = {"metric": "time/step", "title": "Time", "reduce": "median", "ratio": True}
-    mark = {"mark": 1.31, "mark_label": "the paper, 7B on GPUs"}
-    frame, claim, svg = drawn(tmp_path, {**chart, **mark, "unit": "s"}, tables)
+    frame, claim, svg = drawn(tmp_path, {**chart, "unit": "s"}, tables)
     assert frame["value"].tolist() == pytest.approx([1.0, 2.1])
     assert claim == "Time, against the single agent: more with the pair (1T+1S)"
-    assert "the paper, 7B on GPUs: 1.31" in svg and "times the single agent's" in svg
+    assert "2.10 s, 2.10 [1.85, 2.35] times the single agent's" in words(svg)
 
 
 def test_letters_have_nine_points_where_a_figure_is_15_cm_wide(tmp_path):

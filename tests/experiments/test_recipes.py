@@ -12,11 +12,14 @@ from recipe_plans import ARMS, RECIPE, plan, played
 from refusals import refuses
 from small_run import SMALL
 
+from azr_population.analysis.metrics import MetricSamples, metric_named
+from azr_population.analysis.sentences import verdict_of
 from azr_population.analysis.statistics import Estimate
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.config.schema import HyperparameterConfig
 from azr_population.errors import UserError
+from azr_population.experiments.claims import samples_of
 from azr_population.experiments.plan import (
     RecipePlan,
     check_runs,
@@ -33,16 +36,10 @@ from azr_population.experiments.recipes import (
     recipes_folder,
     seed_numbers,
 )
-from azr_population.experiments.results import (
-    decide,
-    draw,
-    learning_rate,
-    samples_of,
-    verdict,
-)
+from azr_population.experiments.results import decide, draw, learning_rate, results_table
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import tidy
 from azr_population.runs import RunDirectory
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import tidy
 
 
 def table(*evals, steps=4):
@@ -54,7 +51,14 @@ def table(*evals, steps=4):
     ]
     for step, score in enumerate(evals, first):
         lines[step - 1]["eval/greedy"] = score
-    return tidy(lines, "run", "arm", 1)
+    return tidy(lines)
+
+
+def decided(recipe, tables, lengths, planned):
+    """The recipe's table and its tested hypotheses."""
+    rows = {row.label: samples_of(row, tables, lengths, recipe.baseline) for row in recipe.table}
+    answers = decide(recipe, rows, planned)
+    return results_table(recipe, rows, answers, planned), answers
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -134,7 +138,7 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: folder)
     played(planned[0])
     coverage = {2: {"agent/coverage": 5.1234567}}
-    monkeypatch.setattr("azr_population.runs.derived.derived", lambda *inputs: coverage)
+    monkeypatch.setattr("azr_population.reading.derived.derived", lambda *inputs: coverage)
     save_runs(plan(tmp_path))
     (stored,) = folder.rglob("metrics.jsonl.gz")
     lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))
@@ -177,21 +181,22 @@ def test_values_differences_and_hypotheses():
         "one": {f"seed_{n}": table(0.30 + 0.01 * n) for n in range(1, 5)},
         "two": {f"seed_{n}": table(0.50 + 0.01 * n) for n in range(1, 5)},
     }
-    frame, answers = decide(RECIPE, samples_of(RECIPE, tables, {"one": 4, "two": 4}), 4)
+    frame, answers = decided(RECIPE, tables, {"one": 4, "two": 4}, 4)
     assert list(frame["n"]) == [4, 4, 4, 4]
     lines = frame.set_index(["row", "arm"])
     one, two = (lines.loc["eval at the end", arm] for arm in ("one", "two"))
     assert one["mean"] == pytest.approx(0.325) and math.isnan(one["minus_one_mean"])
     assert two["minus_one_mean"] == pytest.approx(0.2)
     assert answers["verdict"].tolist() == ["shown"] and two["differs"]
-    assert two["p_corrected"] == answers["p"][0]
-    assert not lines.loc["lines (change)", "two"]["differs"]
+    assert two["p_corrected"] == answers["p"][0] and two["family"] == "hypotheses"
+    other = lines.loc["lines (change)", "two"]
+    assert not other["differs"] and other["family"] == "differences"
 
 
 def test_an_early_eval_is_not_one_at_the_end():
     early = table(0.5, *[float("nan")] * 19, steps=20)
     tables = {"one": {"seed_1": early}, "two": {"seed_1": early}}
-    frame, _ = decide(RECIPE, samples_of(RECIPE, tables, {"one": 20, "two": 20}), 1)
+    frame, _ = decided(RECIPE, tables, {"one": 20, "two": 20}, 1)
     assert "eval at the end" not in set(frame["row"])
 
 
@@ -203,7 +208,7 @@ def test_a_recipe_decides_at_its_planned_number_of_seeds_alone(seeds, word):
         arm: {f"seed_{n}": table(score + 0.001 * n) for n in range(seeds)}
         for arm, score in scores.items()
     }
-    frame, answers = decide(RECIPE, samples_of(RECIPE, tables, {"one": 4, "two": 4}), 4)
+    frame, answers = decided(RECIPE, tables, {"one": 4, "two": 4}, 4)
     assert answers["verdict"][0].startswith(word)
     assert frame["differs"].any() == (seeds == 4)
 
@@ -213,27 +218,27 @@ def test_a_level_is_spent_over_all_claims_of_a_recipe():
     two = (RECIPE.hypotheses[0], RECIPE.hypotheses[0].model_copy(update={"margin": 0.1}))
     recipe = RECIPE.model_copy(update={"hypotheses": two})
     tables = {arm: {f"seed_{n}": table(0.1 * n) for n in (1, 2)} for arm in recipe.arms}
-    _, answers = decide(recipe, samples_of(recipe, tables, {"one": 4, "two": 4}), 2)
+    _, answers = decided(recipe, tables, {"one": 4, "two": 4}, 2)
     assert answers["confidence"].tolist() == pytest.approx([0.975, 0.975])
 
 
 @pytest.mark.parametrize("count", ["81", "86", "103"])
-def test_the_name_of_a_seed_is_not_taken_for_a_number_of_seeds(count, tmp_path):
+def test_the_name_of_a_seed_is_not_taken_for_a_number_of_seeds(count):
     with refuses(f"write --seeds {count}-{count} for seed {count}, or --seeds 1-{count} for all"):
-        planned_seeds("what_ships", count, tmp_path)
+        planned_seeds("what_ships", count)
 
 
 @pytest.mark.parametrize(
     ("typed", "seeds"),
     [("81-81", [81]), ("103-104", [103, 104]), ("3", [1, 2, 3]), ("24", [*range(1, 25)])],
 )
-def test_ranges_and_plausible_counts_of_seeds_are_taken(typed, seeds, tmp_path):
-    assert planned_seeds("what_ships", typed, tmp_path) == seeds
+def test_ranges_and_plausible_counts_of_seeds_are_taken(typed, seeds):
+    assert planned_seeds("what_ships", typed) == seeds
 
 
-def planned_seeds(name, typed, folder):
-    arms, options = read_arms(), replace(plan(folder).options, seeds=typed)
-    return list(RecipePlan(read_recipe(name, arms), arms, options).seeds)
+def planned_seeds(name, typed):
+    arms = read_arms()
+    return list(RecipePlan(read_recipe(name, arms), arms, seeds=typed).seeds)
 
 
 def test_a_ratio_is_taken_within_a_seed():
@@ -241,7 +246,7 @@ def test_a_ratio_is_taken_within_a_seed():
     recipe = RECIPE.model_copy(update={"table": (TableRow(**row),), "hypotheses": ()})
     slow = table().assign(value=lambda frame: 3 * frame["value"])
     tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
-    frame, _ = decide(recipe, samples_of(recipe, tables, {"one": 4, "two": 4}), 2)
+    frame, _ = decided(recipe, tables, {"one": 4, "two": 4}, 2)
     assert frame.set_index("arm")["values"]["two"] == "3"
 
 
@@ -314,7 +319,7 @@ def test_verdicts():
     above, below, over = ((1.0, 0.1, 2.0, 0.01), (-1.0, -2.0, -0.1, 0.01), (0.0, -1.0, 1.0, 0.9))
 
     def of(mean, low, high, p, counts=(4, 4), hypothesis=planned):
-        return verdict(hypothesis, Estimate(mean, low, high, counts, p), 4)
+        return verdict_of(Estimate(mean, low, high, counts, p), hypothesis.margin, 4)
 
     assert [of(*v) for v in (above, below, over)] == ["shown", "refuted", "not shown"]
     for counts in ((5, 5), (4, 3), (4, 1)):
@@ -332,39 +337,35 @@ def test_holm_decides_and_a_null_says_what_it_excludes(tmp_path):
     )
     row = "eval at the end"
     a, b = (0.40, 0.41, 0.42, 0.43, 0.44, 0.45), (0.385, 0.395, 0.405, 0.415, 0.425, 0.435)
-    samples = {label: {} for label in two.rows} | {
-        row: {"one": dict(enumerate(b)), "two": dict(enumerate(a))}
-    }
-    _, tested = decide(two, samples, 6)
-    assert list(tested["verdict"]) == ["not shown"] * 2
-    assert (
-        "more than 4.3 points is excluded" in tested["excluded"][0]
-        and "3 points would take" in tested["excluded"][0]
-    )
-    shifted = {key: value + 0.011 for key, value in samples[row]["two"].items()}
-    samples[row] |= {"three": {key: value + 0.5 for key, value in shifted.items()}}
+    scores = {"one": dict(enumerate(b)), "two": dict(enumerate(a))}
+    rows = {row: MetricSamples(metric_named("eval/greedy"), "last", scores)}
+    answers = decide(two, rows, 6)
+    assert list(answers["verdict"]) == ["not shown"] * 2
+    assert "more than 4.3 points is excluded" in answers["sentence"][0]
+    assert "3 points would take" in answers["sentence"][0]
+    shifted = {key: value + 0.011 for key, value in scores["two"].items()}
+    scores |= {"three": {key: value + 0.5 for key, value in shifted.items()}}
     first = two.hypotheses[0].model_copy(update={"arm": "three"})
     both = two.model_copy(update={"hypotheses": (first, two.hypotheses[1])})
-    samples[row]["two"] = shifted
-    _, tested = decide(both, samples, 6)
-    assert tested["p"][1] < 0.05 and tested["low"][1] < 0, "Holm shows it, Bonferroni would not"
-    assert list(tested["verdict"]) == ["shown", "shown"]
+    scores["two"] = shifted
+    answers = decide(both, rows, 6)
+    assert answers["p"][1] < 0.05 and answers["low"][1] < 0, "Holm shows it, Bonferroni would not"
+    assert list(answers["verdict"]) == ["shown", "shown"]
 
 
 def test_arms_of_different_lengths_are_compared_at_a_rows_step():
     row = TableRow(label="eval at step 4", metric="eval/greedy", reduce="last", step=4)
-    recipe = RECIPE.model_copy(update={"table": (row, *RECIPE.table), "hypotheses": ()})
     longer = table(0.3, 0.4, 0.5, 0.6, 0.7, 0.8, steps=8)
     tables = {"one": {"seed_1": longer}, "two": {"seed_1": table(0.2, 0.9)}}
-    samples = samples_of(recipe, tables, {"one": 8, "two": 4})
-    assert samples["eval at step 4"] == {"one": {"seed_1": 0.4}, "two": {"seed_1": 0.9}}
-    assert samples["eval at the end"] == {"one": {"seed_1": 0.8}, "two": {"seed_1": 0.9}}
+    at_4, at_end = (
+        samples_of(each, tables, {"one": 8, "two": 4}).by_arm for each in (row, RECIPE.table[0])
+    )
+    assert at_4 == {"one": {"seed_1": 0.4}, "two": {"seed_1": 0.9}}
+    assert at_end == {"one": {"seed_1": 0.8}, "two": {"seed_1": 0.9}}
 
 
-def test_an_arm_is_played_for_its_own_number_of_steps(tmp_path):
+def test_an_arm_is_played_for_its_own_number_of_steps():
     protocol = ARMS.protocols["defaults"].model_copy(update={"arm_steps": {"two": 6}})
     arms = ARMS.model_copy(update={"protocols": {"defaults": protocol}})
-    options = plan(tmp_path).options
-    lengths = RecipePlan(RECIPE, arms, options).lengths
-    assert lengths == {"one": 4, "two": 6}
-    assert RecipePlan(RECIPE, arms, replace(options, steps=3)).lengths == {"one": 3, "two": 3}
+    assert RecipePlan(RECIPE, arms).lengths == {"one": 4, "two": 6}
+    assert RecipePlan(RECIPE, arms, steps=3).lengths == {"one": 3, "two": 3}

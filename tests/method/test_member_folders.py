@@ -3,28 +3,25 @@
 import json
 import re
 
+import made_up_problems
 import pytest
-import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config, PopulationConfig
 from azr_population.domains.code.domain import Code
-from azr_population.engines.base_model import fingerprint, load_base
-from azr_population.engines.torch_rollout import make_bank
+from azr_population.engines.base_model import fingerprint
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.runs import RunDirectory
-from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.peft_folder import load_adapter
 
 BASE = str(nano_base_path())
 
 
 @pytest.fixture(scope="module")
-def adapter():
-    model, _ = load_base(BASE, "float32", "cpu")
-    spec = LoraSpec(4, 8.0, ("all-linear",))
-    return make_bank(model, spec, [torch.Generator().manual_seed(1)]).read(0)
+def adapter(tmp_path_factory):
+    return load_adapter(made_up_problems.adapter(tmp_path_factory.mktemp("made") / "up"))
 
 
 def population_of(teachers, students):

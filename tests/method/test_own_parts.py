@@ -280,19 +280,6 @@ def test_a_callback_adds_numbers_of_its_own_and_changes_nothing(
         play([1.0, 1.0]).play_step()
 
 
-def test_numbers_of_numpy_and_torch_are_taken_over_as_floats(parts, play, config, monkeypatch):
-    trust("own_parts.Odd")
-    config.population.teachers = config.population.students = 1
-    config.callbacks = ["own_parts.Odd"]
-    numbers = {"mine": torch.tensor(1.5), "student/mine": np.float32(0.5), "count": np.int64(3)}
-    monkeypatch.setattr("own_parts.CHANGE", lambda records: records.metrics.update(numbers))
-    metrics = play([1.0, 1.0]).play_step().metrics
-    assert {name: metrics[name] for name in numbers} == {
-        "mine": 1.5, "student/mine": 0.5, "count": 3.0
-    }  # fmt: skip
-    assert all(type(metrics[name]) is float for name in numbers)
-
-
 @pytest.mark.parametrize(
     ("name", "named"),
     [("Misspelt", "record, which nobody calls"), ("Idle", "neither"), ("Borrows", "eval/greedy")],

@@ -127,25 +127,6 @@ def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
         assert advantages_of and sum(advantages_of) == pytest.approx(0, abs=1e-9)
 
 
-def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, config):
-    config.population.batch_size = 48
-    config.population.samples_per_task = 4
-    config.population.student_advantage = "rloo"
-    rows = played(play, config, [1.0, 0.5], 1, 1)
-    samples = credited(rows, config)[1]
-    mixed = [r for r in rows if r.attempts and len({a.reward for a in r.attempts}) > 1]
-    task_of = {id(answer.completion): row for row in mixed for answer in row.attempts}
-    assert samples and all(id(sample.completion) in task_of for sample in samples)
-    for row in mixed:
-        signs = {
-            (answer.solved, sample.advantage > 0)
-            for answer in row.attempts
-            for sample in samples
-            if sample.completion is answer.completion
-        }
-        assert signs <= {(True, True), (False, False)}
-
-
 def test_right_answers_alone_are_learned_where_not_all_agree(play, config):
     config.population.batch_size = 48
     config.population.samples_per_task = 4

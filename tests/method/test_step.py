@@ -60,33 +60,22 @@ def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, conf
     assert "agent_0/mu" not in records[0].metrics
 
 
-def whole_and_resumed(play):
-    """(records of six steps, records of the last two resumed from what was saved after four).
-
-    That both games end in the same state is checked here.
-    """
-    uninterrupted = play(SKILLS)
-    expected = [uninterrupted.play_step() for _ in range(6)]
-    first = play(SKILLS)
-    for _ in range(4):
-        first.play_step()
-    saved = json.loads(json.dumps(first.population.state()))
-    weights = first.context.engine.state_dict()
-    second = play(SKILLS)
-    second.population.load_state(saved)
-    second.context.engine.load_state_dict(weights)
-    again = [second.play_step() for _ in range(2)]
-    assert uninterrupted.context.engine.digest() == second.context.engine.digest()
-    assert uninterrupted.population.state() == second.population.state()
-    return expected, again
-
-
 def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population):
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
     evolution.interval, evolution.grace_period = 2, 0
-    expected, again = whole_and_resumed(play)
+    uninterrupted = play(SKILLS)
+    expected = [uninterrupted.play_step() for _ in range(6)]
+    first = play(SKILLS)
+    for _ in range(4):
+        first.play_step()
+    second = play(SKILLS)
+    second.population.load_state(json.loads(json.dumps(first.population.state())))
+    second.context.engine.load_state_dict(first.context.engine.state_dict())
+    again = [second.play_step() for _ in range(2)]
+    assert uninterrupted.context.engine.digest() == second.context.engine.digest()
+    assert uninterrupted.population.state() == second.population.state()
     for first, other in zip(expected[4:], again, strict=True):
         assert (first.matches, first.lineage) == (other.matches, other.lineage)
         assert first.tasks == other.tasks
@@ -94,3 +83,24 @@ def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population
     made = {birth["operator"]: birth["options"] for birth in born}
     assert made["layer_wise+svd_structured"]["svd_structured.eps"] == 0.2
     assert len(born) == 6
+
+
+def test_students_attempt_tasks_of_earlier_steps_and_train_on_as_many_rows(play, config):
+    def game(fraction):
+        config.population.teachers = config.population.students = 2
+        config.population.replay_fraction = fraction
+        return play([1.0, 1.0, 0.5, 0.5])
+
+    plain = game(0.0)
+    _, without = plain.play_step(), plain.play_step()
+    replaying = game(0.5)
+    first, second = replaying.play_step(), replaying.play_step()
+    assert "student_0/replay_solve_rate" not in first.metrics  # there is no earlier task
+    assert 0 <= second.metrics["student_0/replay_solve_rate"] <= 1
+    for student in ("student_0", "student_1"):
+        trained = f"{student}/trained_samples"
+        assert second.metrics[trained] == without.metrics[trained] == config.population.batch_size
+        replayed = round(0.5 * config.population.batch_size) * config.population.samples_per_task
+        assert second.metrics[f"{student}/rollouts"] == replayed + sum(
+            len(task["answers"]) for task in second.tasks if task["student"] == student
+        )

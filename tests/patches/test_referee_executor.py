@@ -31,50 +31,39 @@ def test_run_and_validate(executor):
     assert executor.run_code(TWICE, "{}")[1].startswith("TypeError: ")
 
 
+ASSERTING = "def f(x):\n    assert x\n    return 1"
+BANNED = {"banned_keywords_for_errors_and_exceptions": ["assert", "try"]}
+ERROR = {"check_error": True}
+
+
 @pytest.mark.parametrize(
-    ("code", "inputs", "expected"),
+    ("code", "inputs", "expected", "options"),
     [
-        (TWICE, "'ab'", (True, "'abab'")),
-        ("def f(x): return 'a' * 500", "1", (True, repr("a" * 500))),
-        ("def f(x): return {x}", "'b'", (True, "{'b'}")),
-        ("def f(x): return 1 / x", "0", (False, "")),
-        ("import random\ndef f(x): return random.random()", "0", (False, "")),
-        ("from collections import Counter\ndef f(x): return Counter(x)", "'a'", (False, "")),
-        ("import os\ndef f(x): return 1", "0", (False, None)),
-        ("def f(x): return x", "f(1)", (False, "")),
-        ("def f(x):\n    while True: pass", "0", (False, "")),
+        (TWICE, "'ab'", (True, "'abab'"), {}),
+        ("def f(x): return 'a' * 500", "1", (True, repr("a" * 500)), {}),
+        ("def f(x): return {x}", "'b'", (True, "{'b'}"), {}),
+        ("def f(x): return 1 / x", "0", (False, ""), {}),
+        ("import random\ndef f(x): return random.random()", "0", (False, ""), {}),
+        ("from collections import Counter\ndef f(x): return Counter(x)", "'a'", (False, ""), {}),
+        ("import os\ndef f(x): return 1", "0", (False, None), {}),
+        ("def f(x): return x", "f(1)", (False, ""), {}),
+        ("def f(x):\n    while True: pass", "0", (False, ""), {}),
+        ("import re\ndef f(x): return 1", "0", (False, None), {"banned_keywords": ["re"]}),
+        ("import re\ndef f(x): return 1", "0", (True, "1"), {"banned_keywords": ["r", "os"]}),
+        (
+            "def f(x): return re", "0", (False, None),
+            {"banned_keywords": ["re"], "imports": ["import re"]},
+        ),
+        (ASSERTING, "1", (False, None), BANNED | ERROR),
+        (ASSERTING, "1", (True, "1"), BANNED),
+        ("def f(x): return [1][x]", "0", (True, "NoError"), ERROR),
+        ("def f(x): return [1][x]", "5", (True, "IndexError"), ERROR),
+        ("def f(x) 1", "5", (False, "error"), ERROR),
+        ("def f(x): return f", "5", (True, "NoError"), ERROR),
     ],
-)
-def test_check_all(executor, code, inputs, expected):
-    assert executor.check_all(code, inputs) == expected
-
-
-def test_check_all_with_banned_words(executor):
-    source = "import re\ndef f(x): return 1"
-    assert executor.check_all(source, "0", banned_keywords=["re"]) == (False, None)
-    assert executor.check_all(source, "0", banned_keywords=["r", "os"]) == (True, "1")
-    assert executor.check_all("def f(x): return re", "0", ["re"], imports=["import re"]) == (
-        False,
-        None,
-    )
-    asserting = "def f(x):\n    assert x\n    return 1"
-    words = ["assert", "try"]
-    banned = executor.check_all(
-        asserting, "1", check_error=True, banned_keywords_for_errors_and_exceptions=words
-    )
-    assert banned == (False, None)
-    assert executor.check_all(asserting, "1", banned_keywords_for_errors_and_exceptions=words) == (
-        True,
-        "1",
-    )
-
-
-def test_check_all_for_errors(executor):
-    source = "def f(x): return [1][x]"
-    assert executor.check_all(source, "0", check_error=True) == (True, "NoError")
-    assert executor.check_all(source, "5", check_error=True) == (True, "IndexError")
-    assert executor.check_all("def f(x) 1", "5", check_error=True) == (False, "error")
-    assert executor.check_all("def f(x): return f", "5", check_error=True) == (True, "NoError")
+)  # fmt: skip
+def test_check_all(executor, code, inputs, expected, options):
+    assert executor.check_all(code, inputs, **options) == expected
 
 
 def test_predicted_inputs(executor):

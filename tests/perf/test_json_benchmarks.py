@@ -44,18 +44,16 @@ def gpu(tmp_path, *words):
 
 def test_the_gpus_benchmark_plays_whole_in_a_small_shape_on_a_cpu(tmp_path):
     figures = gpu(tmp_path, "--seconds", "800")
-    for group in ("graphs", "steps", "operators", "long", "run", "seven", "half", "nf4", "tests"):
+    for group in ("graphs", "steps", "operators", "long", "run", "seven", "nf4", "tests"):
         assert figures["all", group]["ended"] == "in time", group
     failed = {key for key, figure in figures.items() if str(figure).startswith("failed")}
     assert failed == set()
-    for group in ("run", "half"):
-        assert figures[group, "train"]["code"] == figures[group, "resume"]["code"] == 0
+    assert figures["run", "train"]["code"] == figures["run", "resume"]["code"] == 0
     for arm in ("graphs", "eager"):
         assert figures["steps", arm]["code"] == 0
     assert set(figures["graphs", "completions with equal tokens, by rows"].values()) == {1.0}
     assert figures["seven", "decoding, 8 members, several lengths"]["tokens/s"] > 0
     assert figures["seven", "update"]["s of eight"] > 0
-    assert figures["seven", "state"]["bit-equal"] is True
     assert figures["seven", "memory, update"]["dry run GB"] > 0
     assert figures["tests", "exit code"] == 0
 

@@ -38,7 +38,7 @@ TELLS = {
     "frames: the text of the input": (_FRAMES + "def f(x):\n    return x if any(c.arguments == '[1,2]' for c in local('call')) else 0", "[1,2]", "[1, 2]"),
     "frames: how deep": (_FRAMES + "def f(x):\n    return len(list(frames()))", "int('3')", "3"),
     "frames: the job's bytes": (_FRAMES + "def f(x):\n    return sum(len(b) for b in local('body'))", "3 ", "3"),
-    "frames: limits of the job": _FRAMES + "def f(x):\n    return [list(j) for j in local('job')] and [j.call_microseconds // 1000 for j in local('job')]",
+    "frames: limits of the job": _FRAMES + "def f(x):\n    return [list(j) for j in local('job')] and [j.microseconds // 1000 for j in local('job')]",
     "frames: an expression's own": (_FRAMES + "def f(x):\n    return [c.co_name for c in (getattr(fr, 'f_' + 'code') for fr in frames())].count('<module>')", "int('3')", "3"),
     "frames: work's imports": _FRAMES + "def f(x):\n    return [len(w.imports) for w in local('work')]",
     "gc: works": _GC + "def f(x):\n    return [w.stop_at_failure > 0 for w in objects('SandboxWork')] and x if any(w.stop_at_failure for w in objects('SandboxWork')) else 0",

@@ -2,11 +2,9 @@
 
 # ruff: noqa: E501
 
-from functools import partial
-
 import pytest
 
-from azr_population.referee import Program, Question, Referee, RefereeSettings, procedures
+from azr_population.referee import Program, Question, Referee, RefereeSettings
 
 
 @pytest.fixture(scope="module")
@@ -64,41 +62,3 @@ def test_a_function_cannot_count_the_hidden_inputs(referee, place):
     )
     ((grade,),) = referee.grade([question])
     assert (grade.solved, grade.accuracy) == (False, pytest.approx(1 / 3))
-
-
-@pytest.mark.parametrize("prelude", ["", "import random\n"])
-def test_recursion_goes_as_deep_in_a_shared_child_as_alone(referee, prelude, monkeypatch):
-    program = Program(
-        f"{prelude}def f(x):\n    try: return f(x + 1)\n    except RecursionError: return x", ("0",)
-    )
-    shared = referee.check([program])[0].outputs
-    monkeypatch.setattr(procedures, "_work", partial(procedures._work, alone=True))
-    assert referee.check([program])[0].outputs == shared != ()
-
-
-# Programs that try to leave something behind, and programs that would see it.
-ATTEMPTS = {
-    "a name in a module": ("import math\ndef f(x):\n    math.pi = 3\n    return x", "import math\ndef f(x): return math.pi > 3"),
-    "a module taken from another": ("def f(x):\n    try:\n        from collections import abc\n        abc.Mapping.n = 1\n    except BaseException: pass\n    return x", "import collections.abc\ndef f(x): return not hasattr(collections.abc.Mapping, 'n')"),
-    "an import that fails, caught": ("def f(x):\n    try: import keyword\n    except Exception: return 0\n    keyword.kwlist.clear()\n    return x", "import keyword\ndef f(x): return bool(keyword.kwlist)"),
-    "an alias made anew": ("from typing import List\nclass A:\n    def __init__(self): self.x = List\ndef f(x):\n    A().x.n = 1\n    return x", "from typing import List\ndef f(x): return not hasattr(List, 'n')"),
-    "a feature of the future": ("from __future__ import annotations\ndef f(x):\n    annotations.n = 1\n    return x", "from __future__ import annotations\ndef f(x): return not hasattr(annotations, 'n')"),
-    "a counter's method": ("from collections import Counter\ndef f(x):\n    Counter.most_common = None\n    return x", "from collections import Counter\ndef f(x): return Counter('aa').most_common() == [('a', 2)]"),
-    "a method set through a class of its own": ("from collections import Counter\nclass C(Counter): pass\ndef f(x):\n    C.most_common = None\n    return x", "from collections import Counter\ndef f(x): return Counter('aa').most_common() == [('a', 2)]"),
-    "self given a module": ("import math\nclass A:\n    def g(self): self.tau = 1\ndef f(x):\n    A.g(math)\n    return x", "import math\ndef f(x): return math.tau > 6"),
-    "a loop over an attribute": ("import math\ndef f(x):\n    for math.e in [1]: pass\n    return x", "import math\ndef f(x): return math.e > 2"),
-    "an attribute deleted": ("import math\ndef f(x):\n    del math.inf\n    return x", "import math\ndef f(x): return math.inf > 0"),
-    "what was printed": ("def f(x):\n    print(x, end='', flush=True)\n    return x", "def f(x): return True"),
-    "an error's own class": ("class E(Exception):\n    def __init__(self): self.x = 1\ndef f(x): raise E()", "def f(x): return True"),
-    "a cache of patterns": ("import re\nclass S(str):\n    def lower(self): return 'b'\ndef f(x): return bool(re.match(S('a'), 'a'))", "import re\ndef f(x): return bool(re.match('a', 'a')) and re.compile('a').pattern.lower() == 'a'"),
-    "a function cached": ("from functools import lru_cache\n@lru_cache\ndef g(x): return []\ndef f(x):\n    g(1).append(1)\n    return g(1)", "from functools import lru_cache\n@lru_cache\ndef g(x): return []\ndef f(x): return not g(1)"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ATTEMPTS)
-def test_a_plain_program_leaves_no_trace(referee, name):
-    attempt, probe = ATTEMPTS[name]
-    programs = [Program(source, ("3",)) for source in (attempt, probe, attempt, probe)]
-    executions = referee.check(programs)
-    assert [executions[1].outputs, executions[3].outputs] == [("True",)] * 2
-    assert executions[0] == executions[2]

@@ -7,8 +7,8 @@ import pytest
 from refusals import refuses
 
 from azr_population.analysis.metrics import all_metrics
+from azr_population.reading.tidy import curve, tidy
 from azr_population.runs.azr_log import KEYS, flat_lines, from_console, read_azr_log
-from azr_population.runs.tidy import curve, tidy
 
 
 def azr_series(rows, name):

@@ -5,9 +5,15 @@ from azr_population.errors import UserError
 from azr_population.runs import RunDirectory, directory
 
 
-def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("seed: 1\n", {"python": "3"})
+@pytest.fixture
+def run(tmp_path):
+    """A new run without records."""
+    made = RunDirectory(tmp_path / "run")
+    made.create("seed: 1\n", {"python": "3"})
+    return made
+
+
+def test_records_come_back_and_a_torn_line_is_skipped(run):
     run.append("metrics", [{"step": 1}, {"step": 2}])
     with (run.path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 3, "sec')
@@ -16,9 +22,7 @@ def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
     assert list(run.read("matches")) == []
 
 
-def test_truncate_drops_later_steps_and_the_torn_line(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("seed: 1\n", {})
+def test_truncate_drops_later_steps_and_the_torn_line(run):
     run.append("tasks", [{"step": step, "program": "é"} for step in (1, 1, 2, 3)])
     with (run.path / "tasks.jsonl").open("a") as file:
         file.write('{"step": 4')
@@ -42,9 +46,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         RunDirectory(tmp_path).config()
 
 
-def test_what_is_not_finite_is_written_as_null(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
+def test_what_is_not_finite_is_written_as_null(run):
     run.append("metrics", [{"step": 1, "a/loss": float("nan"), "x": [1.5]}])
     assert list(run.read("metrics")) == [{"step": 1, "a/loss": None, "x": [1.5]}]
 
@@ -67,9 +69,7 @@ def test_members_are_the_folders_of_members(tmp_path):
         directory.member_folders(tmp_path)
 
 
-def test_appending_follows_no_link(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
+def test_appending_follows_no_link(run, tmp_path):
     (tmp_path / "victim").write_text("precious")
     (run.path / "tasks.jsonl").symlink_to(tmp_path / "victim")
     with pytest.raises(UserError):
@@ -82,9 +82,7 @@ DAMAGED = [
 ]  # fmt: skip
 
 
-def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
+def test_damaged_lines_are_counted_skipped_and_kept(run):
     lines = ['{"step":1}', *DAMAGED, '{"step":2}', '{"step":3}']
     (run.path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 4')
     assert [row["step"] for row in run.read("metrics")] == [1, 2, 3]
@@ -115,10 +113,8 @@ def test_a_value_of_the_configuration_is_changed_and_the_others_stay(tmp_path):
     assert run.config() == before
 
 
-def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(tmp_path, monkeypatch):
+def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(run, monkeypatch):
     monkeypatch.setitem(directory.BOUNDED, "completions", 40)
-    run = RunDirectory(tmp_path / "run")
-    run.create("", {})
     states = {}
     for step in range(1, 12):
         run.append("completions", [{"step": step, "member": "teacher_0"}])

@@ -9,11 +9,11 @@ from azr_population.domains.code.source import NOT_FINITE
 from azr_population.method.callbacks import Warn
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
 from azr_population.method.record import StepRecords
+from azr_population.reading.run_data import RunData
 from azr_population.referee import Reason
 from azr_population.runs import RunDirectory
 from azr_population.runs.meanings import MEANINGS, meaning
-from azr_population.runs.run_data import RunData
-from azr_population.runs.run_warnings import REPLAY, Watch, warnings_of
+from azr_population.runs.run_warnings import REPLAY, Watch
 
 
 def lines(metric, values, member="teacher_0"):
@@ -88,7 +88,7 @@ def test_replay_is_named_to_a_run_that_forgets_and_has_none(tmp_path, config, na
     run.create(config, {})
     run.append("metrics", lines("solve_rate", [0.01] * 20))
     run.append("evals", evals(60, 30))
-    forgets, runaway = sorted(warnings_of(RunData(run.path)), key=lambda warning: warning.kind)
+    forgets, runaway = sorted(RunData(run.path).warnings, key=lambda warning: warning.kind)
     assert (REPLAY in forgets.text) == named and REPLAY not in runaway.text
     assert "1% solved" in runaway.text
 

@@ -18,15 +18,16 @@ import torch
 from refusals import refused, refuses
 from safetensors.torch import load_file, save_file
 from small_run import SMALL
+from torch.utils._pytree import tree_leaves
 
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
 from azr_population.hosts.local.local_plan import resolve, with_layout
+from azr_population.reading.run_data import benchmark_figures
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
-from azr_population.runs.run_data import benchmark_figures
 
 pytestmark = [pytest.mark.integration]
 
@@ -79,7 +80,6 @@ def edit_state(run, change):
         *((lambda s, n=n: s["roster"][0].update(name=n), str(n)) for n in ("../../victim", "/", 7)),
         *((lambda s, n=n: s.update(step=n), "state.json") for n in (-1, "2")),
         (lambda s: s["buffer"][0].update(program=3), ""),
-        (lambda s: s.update(rewards=3), ""),
         (lambda s: s.pop("roster"), "roster"),
         (lambda s: s.update(config=[1]), "config"),
         (lambda s: s["roster"][0].update(mu="25"), "mu"),
@@ -143,17 +143,23 @@ def test_fewer_steps_than_were_played(run, capsys):
 COMMAND = [sys.executable, "-m", "azr_population.cli"]
 
 
-def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
-    """No file may grow beyond a megabyte here, as on a disk that is full."""
-    size = sum(len(content) for content in contents(run).values())
+def full_disk(size, *words):
+    """The one line of a command whose files cannot grow beyond so many bytes."""
     done = subprocess.run(
-        [*COMMAND, "resume", str(run), "run.steps=4"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
+        [*COMMAND, *words],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 2 and size > 1_000_000
-    assert done.stderr.count("\n") == 1
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
+    """No file may grow beyond a megabyte here, as on a disk that is full."""
+    size = sum(len(content) for content in contents(run).values())
+    assert size > 1_000_000
+    full_disk(1_000_000, "resume", str(run), "run.steps=4")
     digest = members_digest(run / "members")
     assert main(["resume", str(run), "run.steps=2"]) == 0
     assert members_digest(run / "members") == digest
@@ -161,14 +167,10 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
 
 
 def test_a_disk_that_is_full_at_the_start_is_told(tmp_path):
-    done = subprocess.run(
-        [*COMMAND, "train", *SMALL, f"run.dir={tmp_path / 'run'}"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-        capture_output=True,
-        text=True,
+    folder = f"run.dir={tmp_path / 'run'}"
+    assert f"{folder} cannot be written: File too large" in full_disk(
+        20_000, "train", *SMALL, folder
     )
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert f"run.dir={tmp_path / 'run'} cannot be written: File too large" in done.stderr
 
 
 def test_metrics_that_end_before_the_checkpoint_are_named(run, capsys):
@@ -216,29 +218,13 @@ def test_a_reader_that_leaves_is_noticed(tmp_path):
     assert len(list(RunDirectory(path).read("metrics"))) < 30
 
 
-def tensors_in(node):
-    """The tensors of nested tables and lists, but for single numbers."""
-    if isinstance(node, torch.Tensor):
-        return [node] if node.dim() else []
-    parts = (
-        node.values() if isinstance(node, dict) else node if isinstance(node, (list, tuple)) else ()
-    )
-    return [tensor for part in parts for tensor in tensors_in(part)]
-
-
-def spoil_checkpoint(run, part, value):
-    """Puts a value into one of the tensors of each checkpoint that has any."""
-    for _, folder in steps(run / "checkpoints"):
-        state = torch.load(folder / "state.pt", weights_only=True)
-        for tensor in tensors_in(state[part])[:1]:
-            tensor.view(-1)[0] = value
-        torch.save(state, folder / "state.pt")
-        sign(folder, "state.pt")
-
-
 @pytest.mark.parametrize("value", [float("nan"), 1e30])
 def test_a_checkpoint_of_values_that_no_training_leaves(run, capsys, value):
-    spoil_checkpoint(run, "adapters", value)
+    for _, folder in steps(run / "checkpoints"):
+        state = torch.load(folder / "state.pt", weights_only=True)
+        tree_leaves(state["adapters"])[0].view(-1)[0] = value
+        torch.save(state, folder / "state.pt")
+        sign(folder, "state.pt")
     assert " in adapters." in refused(capsys, "resume", run, "run.steps=3")
 
 

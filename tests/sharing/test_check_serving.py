@@ -17,7 +17,6 @@ from azr_population.weights.adapter import Factors, LoraSpec
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
 
-pytest_plugins = ["azr_population.sharing.pytest_serving"]
 NAMES = ("a", "b", "a_before")
 
 
@@ -119,16 +118,6 @@ def test_what_a_server_does_wrong_is_named(server, verdict):
     swapped = changed is not None and "b" in changed
     assert second.verdict == ("another one" if swapped else "served")
     assert exit_code([first, second]) == (3 if verdict == "not reachable" else 1)
-
-
-def test_an_honest_server_is_not_suspected(server, assert_served):
-    server.noise = 0.1
-    assert [verdict.verdict for verdict in server.check()] == ["served"] * 2
-    folders = {name: server.folders[name] for name in ("a", "b")}
-    assert_served(server.url, nano_base_path(), folders)
-    server.served["b"] = None
-    with pytest.raises(AssertionError, match="b: the base"):
-        assert_served(server.url, nano_base_path(), folders)
 
 
 def test_sglang_is_asked_by_base_and_adapter(server):

@@ -5,8 +5,8 @@ import json
 from refusals import refused
 
 from azr_population.cli import main
+from azr_population.reading.run_data import RunData
 from azr_population.runs import RunDirectory
-from azr_population.runs.run_data import RunData
 from azr_population.sharing.export import distinct_tasks
 
 PROGRAM = "def f(x):\n    return x + 1"

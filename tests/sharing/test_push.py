@@ -28,6 +28,9 @@ def members(run):
         facts = {"name": f"teacher_{number}, after step 1", "run": "somebody/runs/run"}
         save_adapter(adapter, run.member(f"teacher_{number}"), "owner/base", facts)
     run.append("metrics", [{"step": 2, "teacher_0/eval/greedy": 0.25}])
+    scores = {1: [0.0, 0.0, None, 0.0, 0.0], 2: [1.0, 0.0, None, 0.0, 0.0]}
+    lines = [{"step": n, "member": "teacher_0", "greedy": line} for n, line in scores.items()]
+    run.append("evals", lines)
     return run
 
 
@@ -94,7 +97,8 @@ def test_a_member_is_pushed_with_its_card(members, hub):
     card = files["README.md"].decode()
     header = yaml.safe_load(card.split("---\n")[1])
     assert (header["base_model"], header["license"]) == ("owner/base", "mit")
-    assert "- run: run\n- eval: 25.0% at step 2\n" in card and "somebody" not in card
+    assert "- eval: 25.0% [4.6, 69.9] of 4 held-out tasks at step 2; 0.0% [0.0, 49.0] at" in card
+    assert "- run: run\n" in card and "somebody" not in card
 
 
 def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):

@@ -81,8 +81,7 @@ def test_svd_structured_leaves_zero_components_alone():
 
 @pytest.mark.parametrize("eps", [0.02, 0.15])
 def test_factor_noise_is_as_large_as_documented(eps):
-    """Dense noise of eps x std(dW) changes dW by eps, at full rank; noise on both factors of a
-    random member by sqrt(2 eps^2 + eps^4), within rank r."""
+    """On both factors of a random member it changes dW by sqrt(2 eps^2 + eps^4), within rank r."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"layer": (300, 200)}
     parent = random_adapter(0, 8, shapes=shapes)
@@ -93,10 +92,6 @@ def test_factor_noise_is_as_large_as_documented(eps):
     before, after = dense(parent, "layer"), dense(child, "layer")
     assert relative_error(after, before) == pytest.approx(math.sqrt(2 * eps**2 + eps**4), rel=0.05)
     assert torch.linalg.matrix_rank(after, rtol=1e-5) == 8
-    noise = torch.randn(before.shape, generator=generator, dtype=torch.float64)
-    noisy = before + eps * before.std() * noise
-    assert relative_error(noisy, before) == pytest.approx(eps, rel=0.05)
-    assert torch.linalg.matrix_rank(noisy) == 200
 
 
 def test_layer_selective_gaussian_touches_a_third_and_at_least_one():

@@ -249,7 +249,7 @@ def base_format(folder: str | Path, tokenizer: Any) -> str:
         name = None
     if name not in names:
         raise UserError(
-            f"{log}: the base was warmed up on the format {name!r}, which is unknown here; name "
-            f"one with --prompt-format: {', '.join(names)}"
+            f"{log}: the base was warmed up on the format {name!r}, which is unknown here; put "
+            f"one of these in its place: {', '.join(names)}"
         )
     return str(name)

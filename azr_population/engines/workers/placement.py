@@ -14,8 +14,8 @@ from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
 
 ANSWER_SECONDS = 10.0
-"""Seconds in which ranks must answer after one has failed; some may wait for a dead rank
-forever."""
+"""Seconds in which a cluster must answer, and ranks after one has failed; some may wait for a dead
+rank forever."""
 
 
 def start_workers(

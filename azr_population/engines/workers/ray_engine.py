@@ -27,12 +27,10 @@ from azr_population.engines.engine import (
 )
 from azr_population.engines.micro_batches import length, partition_rows, pieces
 from azr_population.engines.torch_learner import piece_tokens
-from azr_population.engines.workers.placement import start_workers, watched
+from azr_population.engines.workers.placement import ANSWER_SECONDS, start_workers, watched
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter
-
-_ANSWER_SECONDS = 10.0
 
 
 class RayEngine(Engine):
@@ -73,7 +71,7 @@ class RayEngine(Engine):
         for rank, worker in enumerate(self.workers.workers):
             share = shares[rank // self._tensor_parallel_size]
             stream = worker.stream.options(num_returns="streaming").remote(
-                batch.select(share), sampling.select(share, len(prompts)), seed
+                batch.select(share), sampling.select(share), seed
             )
             streams[stream] = share if rank % self._tensor_parallel_size == 0 else None
         with watched(self.workers, self.recovery_hint):
@@ -164,7 +162,7 @@ def _check_answers(address: str) -> None:
     """Raises OSError within seconds if nothing listens at `host:port`; Ray tries for minutes."""
     place = urlsplit(address if "://" in address else f"//{address}")
     if place.port:  # "auto" and "local" have none
-        socket.create_connection((place.hostname or "", place.port), _ANSWER_SECONDS).close()
+        socket.create_connection((place.hostname or "", place.port), ANSWER_SECONDS).close()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.eval.benchmark import sandbox
 from azr_population.eval.benchmark.mathematics import THINK
-from azr_population.eval.benchmark.problem import PASSED, EvalVerdict, Problem, Prompt
+from azr_population.eval.benchmark.problem import EvalVerdict, Problem, Prompt
 from azr_population.eval.benchmark.sandbox import UNKNOWN, SolutionOutput
 from azr_population.eval.benchmark.sandboxed import encode, stripped_lines
 from azr_population.files import inflate
@@ -77,30 +77,23 @@ class ContestProblem(Problem):
 
     @classmethod
     def judge(cls, answers: Sequence[tuple["ContestProblem", str]]) -> list[EvalVerdict]:
-        """A solution is run up to the first test that it does not pass."""
-        tests = {problem.id: problem.read_tests() for problem, _ in answers}
-        verdicts: dict[int, EvalVerdict] = {}
-        for number, (problem, program) in enumerate(answers):
-            if why := sandbox.unfit(program):
-                verdicts[number] = EvalVerdict(False, why)
-            elif not tests[problem.id]:
-                verdicts[number] = EvalVerdict(False, "no tests", answer=program)
-        start, stop = 0, 1
-        while len(verdicts) < len(answers):
-            left = [number for number in range(len(answers)) if number not in verdicts]
-            parts = [tests[answers[number][0].id][start:stop] for number in left]
-            calls = (_call(*answers[n], part) for n, part in zip(left, parts, strict=True))
-            runs = sandbox.run(calls, SECONDS * _TOGETHER, SECONDS)
-            for number, part, run in zip(left, parts, runs, strict=True):
-                problem, program = answers[number]
-                if failure := run.first_failure(len(part), partial(_is_right, problem, part)):
-                    position, reason, detail = failure
-                    where = f"test {start + position}: {detail}"
-                    verdicts[number] = EvalVerdict(False, reason, where, program)
-                elif stop >= len(tests[problem.id]):
-                    verdicts[number] = EvalVerdict(True, PASSED, "", program)
-            start, stop = stop, stop + _TOGETHER
-        return [verdicts[number] for number in range(len(answers))]
+        """The first test runs alone, the others `_TOGETHER` in a process."""
+        all_tests = {problem.id: problem.read_tests() for problem, _ in answers}
+
+        def tests(number: int, stage: int) -> sandbox.InputSet | None:
+            problem, program = answers[number]
+            start, stop = max(0, 1 + (stage - 1) * _TOGETHER), 1 + stage * _TOGETHER
+            part = all_tests[problem.id][start:stop]
+            if not part:
+                return None
+            return sandbox.InputSet(
+                partial(_call, problem, program, part),
+                [f"test {start + position}:" for position in range(len(part))],
+                partial(_is_right, problem, part),
+            )
+
+        programs = [program for _, program in answers]
+        return sandbox.judge(programs, tests, SECONDS * _TOGETHER, SECONDS)
 
     @classmethod
     def known_completions(
@@ -155,6 +148,8 @@ def _read_tests(path: Path, offset: int) -> Tests:
         row = json.loads(file.readline())
     try:
         cases = json.loads(row["public_test_cases"]) + _private(row["private_test_cases"])
+        if not cases:
+            raise ValueError("no tests")
         return tuple((case["input"], case["output"]) for case in cases)
     except (
         ValueError, LookupError, TypeError, EOFError, RecursionError, pickle.UnpicklingError

@@ -21,13 +21,7 @@ import numpy as np
 from azr_population.errors import UserError
 from azr_population.eval.benchmark import sandbox
 from azr_population.eval.benchmark.mathematics import read_within_limits
-from azr_population.eval.benchmark.problem import (
-    PASSED,
-    WRONG_NUMBER,
-    EvalVerdict,
-    Problem,
-    Prompt,
-)
+from azr_population.eval.benchmark.problem import WRONG_NUMBER, EvalVerdict, Problem, Prompt
 from azr_population.eval.benchmark.sandbox import UNKNOWN, ProgramRun, SolutionOutput
 
 SECONDS, INPUT_SECONDS = 60.0, 4.0
@@ -98,25 +92,20 @@ class FunctionProblem(Problem):
         plus inputs, in another process, as in evalplus. Raises UserError for a problem whose
         canonical solution fails."""
         _run_canonical([p for p in dict.fromkeys(p for p, _ in answers) if not p.expected])
-        verdicts = {
-            number: EvalVerdict(False, why)
-            for number, (_, program) in enumerate(answers)
-            if (why := sandbox.unfit(program))
-        }
-        for plus, name in enumerate(("base", "plus")):
-            left = [number for number in range(len(answers)) if number not in verdicts]
-            calls = (_call(*answers[number], plus) for number in left)
-            runs = sandbox.run(calls, SECONDS, INPUT_SECONDS)
-            for number, run in zip(left, runs, strict=True):
-                problem, program = answers[number]
-                is_right = partial(_is_right, problem, plus)
-                if failure := run.first_failure(len(problem.expected[plus]), is_right):
-                    position, reason, detail = failure
-                    where = f"{name} input {position} {detail}".strip()
-                    verdicts[number] = EvalVerdict(False, reason, where, program)
-                elif plus:
-                    verdicts[number] = EvalVerdict(True, PASSED, "", program)
-        return [verdicts[number] for number in range(len(answers))]
+
+        def tests(number: int, plus: int) -> sandbox.InputSet | None:
+            if plus > 1:
+                return None
+            problem, program = answers[number]
+            name, inputs = ("base", "plus")[plus], range(len(problem.expected[plus]))
+            return sandbox.InputSet(
+                partial(_call, problem, program, plus),
+                [f"{name} input {position}" for position in inputs],
+                partial(_is_right, problem, plus),
+            )
+
+        programs = [program for _, program in answers]
+        return sandbox.judge(programs, tests, SECONDS, INPUT_SECONDS)
 
     @classmethod
     def known_completions(

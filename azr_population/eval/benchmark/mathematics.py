@@ -160,7 +160,7 @@ class _Spawn(SpawnContext):
 
 @cache
 def _processes() -> Any:
-    """One per core; they end with this process."""
+    """A pool with a process per core; the processes end with this one."""
     from pebble import ProcessPool
 
     pool = ProcessPool(

@@ -62,7 +62,9 @@ class SharedRollout:
         self.dtype, self.device, self.rollout = dtype, device, rollout
         self.targets: set[StoredMember] = set()
         # Inspect starts samples one by one: a full batch is worth a wait.
-        self.batcher = Batcher(self.generate, batch_size, lambda asked: asked.sampling, wait=1.0)
+        self.batcher = Batcher(
+            self.generate, batch_size, lambda request: request.sampling, wait=1.0
+        )
         self._loaded: LoadedMembers | None = None
         self._members: set[StoredMember] = set()
 

@@ -40,29 +40,17 @@ class BenchmarkSettings:
     rollout: str
     dtype: str
     device: str
-    temperature: float | None = None
-    """None: 0 for one sample, 0.8 for several."""
     max_tokens: int | None = None
-    """Of a completion; None: the benchmark's."""
-    seed: int = 1
+    """Longest completion in tokens; None: the benchmark's."""
     batch_size: int = 64
     """Completions sampled at a time."""
     logs: Path | None = None
     """Folder of the logs; None: `evaluation` in the run."""
 
     def sampling(self) -> dict[str, Any]:
-        """Inspect's options of generation. Raises UserError where they contradict each other."""
-        temperature = self.temperature
-        if temperature is None:
-            temperature = 0.0 if self.samples == 1 else 0.8
-        if temperature == 0 and self.samples > 1:
-            raise UserError(
-                f"samples={self.samples} at temperature 0 are all the same; raise temperature",
-                key="temperature",
-            )
-        options: dict[str, Any] = {"temperature": temperature}
-        if temperature:
-            options |= {"seed": self.seed, "top_p": 0.95}
+        """Inspect's options of generation."""
+        several = {"temperature": 0.8, "seed": 1, "top_p": 0.95}
+        options: dict[str, Any] = {"temperature": 0.0} if self.samples == 1 else several
         return options if self.max_tokens is None else {**options, "max_tokens": self.max_tokens}
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any, NamedTuple
 
 from azr_population.eval.benchmark import sandboxed
-from azr_population.eval.benchmark.problem import NO_ANSWER, WRONG
+from azr_population.eval.benchmark.problem import NO_ANSWER, PASSED, WRONG, EvalVerdict
 from azr_population.files import inflate
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome
@@ -75,24 +76,57 @@ class ProgramRun(NamedTuple):
     reason: str = "error"
     detail: str = ""
 
-    def first_failure(
-        self, count: int, is_right: Callable[[int, SolutionOutput], bool]
-    ) -> tuple[int, str, str] | None:
-        """(position, reason, detail) of the first of `count` outputs that is missing or not right;
-        None if all are right."""
-        for position in range(count):
-            if position >= len(self.outputs):
-                return position, self.reason, self.detail
-            if not is_right(position, self.outputs[position]):
-                return position, WRONG, ""
-        return None
+
+class InputSet(NamedTuple):
+    """Inputs on which a program runs in one process."""
+
+    call: Callable[[], str]
+    """Makes the call of `run`, which may have megabytes."""
+    names: Sequence[str]
+    """A name of each input, for people."""
+    is_right: Callable[[int, SolutionOutput], bool]
+    """Whether the output for the input at this position is right."""
 
 
-def unfit(program: str) -> str:
-    """Why a program is not run (it is empty or too long); '' otherwise."""
-    if not program.strip():
-        return NO_ANSWER
-    return "too long" if len(program) > _LONGEST_PROGRAM else ""
+def judge(
+    programs: Sequence[str],
+    tests: Callable[[int, int], InputSet | None],
+    cpu_seconds: float,
+    part_seconds: float,
+) -> list[EvalVerdict]:
+    """A verdict on each program, which runs up to the first test that it does not pass. `tests` are
+    by the program's number and that of its process, 0, 1, ...; None: there are no more."""
+    verdicts: dict[int, EvalVerdict] = {}
+    for number, program in enumerate(programs):
+        if not program.strip():
+            verdicts[number] = EvalVerdict(False, NO_ANSWER)
+        elif len(program) > _LONGEST_PROGRAM:
+            verdicts[number] = EvalVerdict(False, "too long")
+    for stage in count():
+        left = {}
+        for number in range(len(programs)):
+            if number not in verdicts:
+                if inputs := tests(number, stage):
+                    left[number] = inputs
+                else:
+                    verdicts[number] = EvalVerdict(True, PASSED, "", programs[number])
+        if not left:
+            break
+        runs = run((each.call() for each in left.values()), cpu_seconds, part_seconds)
+        for (number, each), done in zip(left.items(), runs, strict=True):
+            if failure := _first_failure(each, done):
+                verdicts[number] = EvalVerdict(False, *failure, programs[number])
+    return [verdicts[number] for number in range(len(programs))]
+
+
+def _first_failure(inputs: InputSet, done: ProgramRun) -> tuple[str, str] | None:
+    """(reason, detail) of the first output that is missing or not right; None if all are right."""
+    for position, name in enumerate(inputs.names):
+        if position >= len(done.outputs):
+            return done.reason, f"{name} {done.detail}".strip()
+        if not inputs.is_right(position, done.outputs[position]):
+            return WRONG, name
+    return None
 
 
 def run(calls: Iterable[str], cpu_seconds: float, part_seconds: float) -> Iterator[ProgramRun]:

@@ -6,7 +6,8 @@ the exact binomial bound where none or all were solved.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,14 @@ def figures(samples: pd.DataFrame) -> pd.DataFrame:
     """
     titles = columns(list(dict.fromkeys(samples["benchmark"])))
     fewest = samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
-    return pd.DataFrame(
-        [
-            {"label": label, "model": model, "role": role, "column": title, "k": k, **line}
-            for label, group in samples.groupby("label", sort=False)
-            for k in KS
-            if k <= fewest
-            for wide in [_scores(group, k)]
-            for title, weights in titles.items()
-            for model, role, line in _lines(wide, weights)
-        ]
-    )
+    rows = []
+    for label, group in samples.groupby("label", sort=False):
+        for k in KS[: bisect(KS, fewest)]:
+            scores = _scores(group, k)
+            for title, weights in titles.items():
+                place = {"column": title, "k": k}
+                rows += [{"label": label, **line} for line in _lines(scores, weights, place)]
+    return pd.DataFrame(rows)
 
 
 def _scores(samples: pd.DataFrame, k: int) -> dict[str, pd.DataFrame]:
@@ -104,32 +102,26 @@ def _scores(samples: pd.DataFrame, k: int) -> dict[str, pd.DataFrame]:
 
 
 def _lines(
-    wide: dict[str, pd.DataFrame], weights: dict[str, float]
-) -> list[tuple[str, str, dict[str, float]]]:
-    """(model, role, figures) of one column: the models in order, then the summaries."""
-    draws = _draw(wide, weights)
-    base = draws.get(BASE, math.nan)
+    scores: dict[str, pd.DataFrame], weights: dict[str, float], place: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The lines of one column at this place: the models in order, then the summaries."""
+    draws = _draw(scores, weights)
+    base, problems = draws.get(BASE, math.nan), sum(len(scores[name]) for name in weights)
     lines = [(name, "base" if name == BASE else "model", drawn) for name, drawn in draws.items()]
     members = [drawn for _, role, drawn in lines if role == "model"]
     if len(members) > 1:
         lines.append(("members (mean)", "summary", np.mean(members, axis=0)))
         lines.append(("best member", "summary", np.max(members, axis=0)))
         lines.append(("weakest member", "summary", np.min(members, axis=0)))
-    problems = sum(len(wide[name]) for name in weights)
-    return [
-        (
-            name,
-            role,
-            {
-                **{"value": score.mean, "low": score.low, "high": score.high},
-                **{"difference": gain.mean, "difference_low": gain.low},
-                **{"difference_high": gain.high, "problems": problems},
-            },
-        )
-        for name, role, drawn in lines
-        for score in [interval(drawn, "bootstrap", problems)]
-        for gain in [interval(drawn - (math.nan if role == "base" else base), "bootstrap")]
-    ]
+    for name, role, drawn in lines:
+        score = interval(drawn, "bootstrap", problems)
+        gain = interval(drawn - (math.nan if role == "base" else base), "bootstrap")
+        yield {
+            **{"model": name, "role": role, **place},
+            **{"value": score.mean, "low": score.low, "high": score.high},
+            **{"difference": gain.mean, "difference_low": gain.low},
+            **{"difference_high": gain.high, "problems": problems},
+        }
 
 
 def _draw(wide: dict[str, pd.DataFrame], weights: dict[str, float]) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ Inspect finds them, and the provider `azrpop`, by the entry point of the package
 """
 
 from dataclasses import asdict
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from inspect_ai import Task as InspectTask
@@ -28,13 +28,6 @@ _SELF_TESTS = 4
 """Problems of a benchmark that its judge is tested on."""
 _STOPS = 4
 """Stop sequences that OpenAI's protocol allows."""
-
-
-@lru_cache(maxsize=16)
-def read_problems(name: str, data: str = "") -> dict[str, Problem]:
-    """The problems of a benchmark in the folder `data`, by id. Raises UserError: the data are
-    missing or damaged."""
-    return {problem.id: problem for problem in read_benchmark(name, data).problems}
 
 
 @solver
@@ -61,8 +54,8 @@ def ask() -> Solver:
 
 @scorer(metrics=[accuracy(), stderr()])
 def answers(name: str, data: str = "") -> Scorer:
-    """Scores answers to `read_problems` of these arguments."""
-    problems = read_problems(name, data)
+    """Scores answers to a benchmark's problems. Raises UserError as `read_benchmark`."""
+    problems = {problem.id: problem for problem in read_benchmark(name, data).problems}
     batcher = _batcher(name)
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -97,7 +90,7 @@ def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
 def self_test(name: str, data: str = "") -> None:
     """Tests the judge of a benchmark. Raises UserError unless right answers pass and spoilt ones
     fail."""
-    problems = list(read_problems(name, data).values())[:_SELF_TESTS]
+    problems = read_benchmark(name, data).problems[:_SELF_TESTS]
     completions = type(problems[0]).known_completions(problems)
     verdicts = grade([(problem, text) for problem, *texts in completions for text in texts])
     for (problem, *_), verdict in zip(completions, verdicts[::2], strict=True):
@@ -116,19 +109,6 @@ def _broken(name: str, fault: str) -> UserError:
     )
 
 
-def _task(name: str, max_tokens: int, about: dict[str, Any], **arguments: Any) -> InspectTask:
-    self_test(name, **arguments)
-    samples = [_sample(problem) for problem in read_problems(name, **arguments).values()]
-    return InspectTask(
-        dataset=MemoryDataset(samples, name=name),
-        solver=ask(),
-        scorer=answers(name, **arguments),
-        config=GenerateConfig(temperature=0.0, max_tokens=max_tokens),
-        metadata=about,
-        name=name,
-    )
-
-
 def _sample(problem: Problem) -> Sample:
     """Its prompt as the user's message, with what the provider needs as metadata."""
     about = {name: value for name, value in asdict(problem.prompt).items() if value}
@@ -139,8 +119,16 @@ def _sample(problem: Problem) -> Sample:
 def _benchmark_task(name: str) -> Any:
     @task(name=name)
     def benchmark(data: str = "") -> InspectTask:
-        about = {"data": read_benchmark(name, data).identity, "prompt": BENCHMARKS[name].prompt}
-        return _task(name, BENCHMARKS[name].max_tokens, about, data=data)
+        self_test(name, data)
+        read = read_benchmark(name, data)
+        return InspectTask(
+            dataset=MemoryDataset([_sample(problem) for problem in read.problems], name=name),
+            solver=ask(),
+            scorer=answers(name, data=data),
+            config=GenerateConfig(temperature=0.0, max_tokens=BENCHMARKS[name].max_tokens),
+            metadata={"data": read.identity, "prompt": BENCHMARKS[name].prompt},
+            name=name,
+        )
 
     return benchmark
 

@@ -15,7 +15,6 @@ from azr_population.hosts.azr.settings import (
     read_settings,
     run_config,
 )
-from azr_population.method.config_check import check_reward, try_callbacks
 from azr_population.method.run_plan import RunPlan
 
 DECIDED = ("offload", "recompute_above_tokens")
@@ -46,13 +45,11 @@ class AzrPlan(RunPlan):
 
 
 def resolve(command: Any) -> AzrPlan:
-    """The plan of AZR's composed command; imports what dotted names name. Raises UserError:
-    a setting that no run can work with."""
+    """The plan of AZR's composed command, not yet checked (see `checks.faults`). Raises UserError:
+    a setting that is unknown or of another type, or numbers that make no plan."""
     settings, domain = read_settings(command.population), find_domain(DOMAIN)
     rows = agent_rows(command, settings)
     actor_lr = command.actor_rollout_ref.actor.optim.lr
     config = run_config(settings, actor_lr, rows, command.azr.problem_types)
     engine, format = engine_settings(command, settings), domain.format("chat")
-    check_reward(settings, format)
-    try_callbacks(config, domain)
     return AzrPlan(config, domain, format, engine, settings=settings, rows=rows)

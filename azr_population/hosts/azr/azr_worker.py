@@ -7,7 +7,7 @@ from typing import Any
 
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
-from azr_population.runs.checkpoint import read_tensors, save_checkpoint
+from azr_population.runs.checkpoint import read_tensors, restoring, save_checkpoint
 
 
 class PopulationWorker(EngineWorker):
@@ -21,13 +21,14 @@ class PopulationWorker(EngineWorker):
     def load_checkpoint(self, folder: str, step: int) -> None:
         """Every rank takes the members of a checkpoint that the trainer found to be sound."""
         tensors = read_tensors(Path(folder), step, mapped=True)
-        stored, slots = len(tensors["adapters"]), self.settings.slots
-        try:
-            if stored != slots:
-                raise UserError(f"{stored} members, and this run has {slots}")
-            self.engine.load_state_dict(tensors)
-        except UserError as error:
-            raise UserError(
-                f"{folder} was written by another run ({error}); resume with the same +population, "
-                "or give another trainer.experiment_name"
-            ) from error
+        with restoring(f"{folder}/step_{step}", tensors):
+            stored, slots = len(tensors["adapters"]), self.settings.slots
+            try:
+                if stored != slots:
+                    raise UserError(f"{stored} members, and this run has {slots}")
+                self.engine.load_state_dict(tensors)
+            except UserError as error:
+                raise UserError(
+                    f"{folder} was written by another run ({error}); resume with the same "
+                    "+population, or give another trainer.experiment_name"
+                ) from error

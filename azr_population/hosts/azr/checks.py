@@ -28,7 +28,8 @@ from azr_population.engines.base_folder import (
 from azr_population.errors import NotInstalled, UserError, first_line
 from azr_population.hosts.azr import overrides
 from azr_population.hosts.azr.azr_plan import AzrPlan
-from azr_population.hosts.azr.settings import run_device
+from azr_population.hosts.azr.settings import as_typed, run_device
+from azr_population.method import config_check
 from azr_population.registry import imported
 from azr_population.versions import AZR_WANDB, wandb_fault
 from azr_population.weights.bank import target_layers
@@ -171,23 +172,23 @@ def check_parallel(config: Any, plan: AzrPlan) -> None:
 
 
 def faults(config: Any, plan: AzrPlan) -> Iterator[UserError]:
-    """Everything that AZR can do and a population cannot, budgets that do not come out even, and
-    what the base, the GPUs and the loggers do not allow; of each check the first fault."""
+    """Everything that AZR can do and a population cannot, settings that no run can work with,
+    budgets that do not come out even, and what the base, the GPUs and the loggers do not allow; of
+    each check the first fault."""
     yield from overrides.refusals(config)
-    for check in (
-        lambda: check_types(config, plan),
-        lambda: check_matches(plan),
-        lambda: check_seeds(config, plan.rows),
-        lambda: check_rows(config, plan.rows),
-        lambda: check_parallel(config, plan),
-        lambda: check_base(config, plan),
-        lambda: check_wandb(config),
-        lambda: check_worker(plan),
-    ):
-        try:
-            check()
-        except UserError as error:
-            yield error
+    all_faults = config_check.faults(
+        plan,
+        lambda _: check_types(config, plan),
+        lambda _: check_matches(plan),
+        lambda _: check_seeds(config, plan.rows),
+        lambda _: check_rows(config, plan.rows),
+        lambda _: check_parallel(config, plan),
+        lambda _: check_base(config, plan),
+        lambda _: check_wandb(config),
+        lambda _: check_worker(plan),
+    )
+    for fault in all_faults:
+        yield type(fault)(as_typed(str(fault)), key=fault.key and as_typed(fault.key))
 
 
 MAKES_DATA = (

@@ -15,7 +15,7 @@ from azr_population.engines.step_counts import MEASURED_SHARES, StepCounts
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
 from azr_population.hosts.azr.settings import as_typed
-from azr_population.method.config_check import population_lines
+from azr_population.method.config_check import plan_page, population_lines
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
@@ -38,13 +38,8 @@ def page(config: Any, start: Start) -> tuple[list[str], bool]:
             lines.append(f"for one GPU of 24 GB: {SMALL}")
     lines += [f"note: {line}" for line in start.notes]
     lines += [f"not on this machine: {line}" for line in start.lacking_here if elsewhere]
-    lines += [f"refused: {line}" for line in faults]
-    lines.append(
-        "nothing was started, and nothing would be before that is mended"
-        if faults
-        else "nothing was started; leave out population.dry_run to play"
-    )
-    return [as_typed(line) for line in lines], not faults
+    printed = plan_page(lines, faults, "population.dry_run")
+    return [as_typed(line) for line in printed], not faults
 
 
 def _who(config: Any, plan: AzrPlan) -> Iterator[str]:
@@ -133,14 +128,14 @@ def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> 
         "sampling": step.sampling(layout),
         "updates": step.update(layout, settings.kl_loss_coef > 0),
     }
-    asked = "; ".join(
+    work = "; ".join(
         f"{name} {cost.flops / 1e15:,.1f} PFLOP and {cost.bytes / 1e12:,.1f} TB"
         for name, cost in costs.items()
     )
     yield (
         f"counted for prompts of {PROMPT:,} tokens, answers of {response:,}, {VALID:.0%} valid "
         f"proposals: {calls} calls of the sampler a step, {step.generated / 1e6:,.1f} million "
-        f"tokens generated, {step.trained / 1e6:,.1f} million trained on; {asked}"
+        f"tokens generated, {step.trained / 1e6:,.1f} million trained on; {work}"
     )
     device = machine.device
     speeds = {name: cost.seconds(device, machine.gpus) for name, cost in costs.items()}
@@ -151,11 +146,11 @@ def _counts(config: Any, plan: AzrPlan, layout: GpuLayout, machine: Machine) -> 
         f"{device.bandwidth / 1e12:.2f} TB/s, which no run reaches; executions of programs and "
         "moves between GPU and host come on top"
     )
-    measured = {name: seconds / MEASURED_SHARES[name] for name, seconds in speeds.items()}
-    parts = ", ".join(f"{name} {seconds:,.0f}" for name, seconds in measured.items())
+    scaled = {name: seconds / MEASURED_SHARES[name] for name, seconds in speeds.items()}
+    parts = ", ".join(f"{name} {seconds:,.0f}" for name, seconds in scaled.items())
     shares = ", ".join(f"{share} of the bound in {name}" for name, share in MEASURED_SHARES.items())
     yield (
-        f"measured: about {sum(measured.values()):,.0f} s a step ({parts}) at the rates of our "
+        f"extrapolated: about {sum(scaled.values()):,.0f} s a step ({parts}) at the rates of our "
         f"torch engine on one H100 at a 7B base's shapes, sampling by CUDA graphs ({shares}); vLLM "
         "has not been timed"
     )

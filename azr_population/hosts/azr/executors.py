@@ -59,20 +59,20 @@ class StepExecutor:
         thrown away."""
         if self._threads is None:
             return
-        asked: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         asking = _with_own_pool(self._executor)
-        asking.apply = lambda code: asked.setdefault(code, ("True", "Done"))
+        asking.apply = lambda code: results.setdefault(code, ("True", "Done"))
         for call in calls:
             call(asking)
-        if asked and not self._runs:
+        if results and not self._runs:
             # Before there are threads: none may make a smaller one.
             self._wide._get_process_pool(self._wide.max_workers)
-        for code in asked:
+        for code in results:
             if code not in self._runs:
                 self._runs[code] = self._threads.submit(self._run, code)
 
     def check_all(self, *args: Any, **kwargs: Any) -> Any:
-        """AZR's method."""
+        """Checks programs as AZR's executor does, and counts the calls."""
         self.checked += 1
         return self._answering.check_all(*args, **kwargs)
 
@@ -92,11 +92,11 @@ class StepExecutor:
         return self._executor.apply(code)
 
     def _score(
-        self, method: Callable[..., Any], code: str, gold_output: str, *rest: Any, **named: Any
+        self, method: Callable[..., Any], code: str, gold_output: str, *values: Any, **named: Any
     ) -> Any:
         """AZR's `eval_[k_]<input|output>_prediction`, whose answer or answers come next."""
-        scores = method(code, gold_output, *rest, **named)
-        answers = rest[0] if rest else next(v for name, v in named.items() if "agent" in name)
+        scores = method(code, gold_output, *values, **named)
+        answers = values[0] if values else next(v for name, v in named.items() if "agent" in name)
         several = isinstance(scores, list)
         for text, score in zip(
             answers if several else [answers], scores if several else [scores], strict=True
@@ -139,12 +139,12 @@ def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
 def evaluations(kind: str, text: str, program: str, task: Mapping[str, Any]) -> Iterator[Call]:
     """AZR's calls of an executor that judge the answer `text` to a task with this `program`;
     outputs are compared and not executed."""
-    asked: list[tuple[str, str, str]] = []
+    checks: list[tuple[str, str, str]] = []
     if kind == TaskType.CODE_I:
-        asked = [(program, task["output"], text)]
+        checks = [(program, task["output"], text)]
     elif kind == TaskType.CODE_F:
         pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=False)
-        asked = [(text, output, input) for input, output in pairs]
-    for code, output, input in asked:
+        checks = [(text, output, input) for input, output in pairs]
+    for code, output, input in checks:
         named = {"gold_output": output, "agent_input": input, "imports": list(set(task["imports"]))}
         yield methodcaller("eval_input_prediction", code=code, **named)

@@ -35,7 +35,7 @@ from azr_population.hosts.azr.batches import (
     with_responses,
 )
 from azr_population.method.population import Population
-from azr_population.runs.checkpoint import load_latest
+from azr_population.runs.checkpoint import load_latest, restoring
 from azr_population.runs.records import by_number
 
 FOLDER = "population"
@@ -108,15 +108,15 @@ class PopulationWorkerGroup:
         AZR's estimates of solve rates are.
         """
         rows = [(name, row) for name, batch in batches.items() for row in range(len(batch.prompts))]
-        whole = PromptBatch(
+        merged = PromptBatch(
             [prompt for batch in batches.values() for prompt in batch.prompts],
             [slot for batch in batches.values() for slot in batch.slots],
             [n for name, batch in batches.items() for n in _numbers(name, batch.numbers)],
         )
         written: dict[tuple[str, int], Completion] = {}
-        for place, completion in self._generate(whole, self._sampling({"validate": validate})):
-            written[rows[place]] = completion
-            on_finished(*rows[place], completion)
+        for position, completion in self._generate(merged, self._sampling({"validate": validate})):
+            written[rows[position]] = completion
+            on_finished(*rows[position], completion)
         for name, batch in batches.items():
             self.ahead[name] = batch, [written[name, row] for row in range(len(batch.prompts))]
         return {name: self.ahead[name][1] for name in batches}
@@ -188,7 +188,8 @@ class PopulationWorkerGroup:
             raise UserError(f"{local_path} holds no population: it was written by stock AZR")
         checkpoint = load_latest(folder, mapped=True)  # hashed here, once for all ranks
         self.engine.call("load_checkpoint", str(folder), checkpoint.step)
-        self._population.load_state(checkpoint.plain)
+        with restoring(f"{folder}/step_{checkpoint.step}", checkpoint.plain):
+            self._population.load_state(checkpoint.plain)
         self._saved_at(checkpoint.step)
 
     def _generate(
@@ -225,8 +226,8 @@ class PopulationWorkerGroup:
 def _numbers(name: str, numbers: Sequence[int]) -> list[int]:
     """The numbers by which rows of a batch draw, in the range of its name."""
     phase, _, kind = name.partition("_")
-    place = PHASES.index(phase) + len(PHASES) * TYPES.index(kind)
-    return [place * ROWS + number for number in numbers]
+    batch_number = PHASES.index(phase) + len(PHASES) * TYPES.index(kind)
+    return [batch_number * ROWS + number for number in numbers]
 
 
 def _members_folder(local_path: str) -> Path:

@@ -47,7 +47,7 @@ class ParsedBatch:
     batch: by sample, then by valid proposal, as AZR repeats prompts."""
 
     accuracies: list[float] = field(default_factory=list)
-    """What AZR logs of the proposals as their accuracy."""
+    """The accuracy of each proposal that AZR logs."""
 
     @property
     def valid(self) -> list[int]:
@@ -136,7 +136,7 @@ class Judge:
         attempts = []
         completions, rewards = data.non_tensor_batch[COMPLETION], tensor.sum(dim=1).tolist()
         for completion, value in zip(completions, rewards, strict=True):
-            solved = value > 0
+            solved = value >= 1  # code_f_reward_type=accuracy pays for a part of the pairs too
             reason = _reason(value > INVALID, solved)
             attempts.append(Attempt(completion, None, solved, reason, value, type=kind))
         return attempts
@@ -147,14 +147,14 @@ class Judge:
         parsed = self._parsed[name]
         read = iter(parsed.data_dicts)
 
-        def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any) -> Any:
+        def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *more: Any) -> Any:
             """Replaces AZR's method for one row, which has been called before."""
             return {**next(read), "uid": uid}
 
-        def estimate(**asked: Any) -> Any:
+        def estimate(**arguments: Any) -> Any:
             """Replaces AZR's difficulty estimate: the same, by the matched students."""
-            parsed.data_dicts = asked["data_dicts"]
-            return self._matched_estimate(name, parsed, asked)
+            parsed.data_dicts = arguments["data_dicts"]
+            return self._matched_estimate(name, parsed, arguments)
 
         manager = copy.copy(self._manager)
         manager._get_data_dict = data_dict
@@ -179,14 +179,14 @@ class Judge:
         self._parsed |= {
             name: self._read(name, data, kwargs["n_samples"]) for name, data in batches.items()
         }
-        asked: dict[str, PromptBatch] = {}
+        prompts_by_name: dict[str, PromptBatch] = {}
         for name in batches:
             parsed = self._parsed[name]
             if parsed.valid:
                 prompts = self._prompts(name, parsed, kwargs)
-                asked[name.replace("gen", ESTIMATE)] = parsed.batch(prompts)
-        if asked:
-            self._group.prefetch(asked, self._on_attempt, validate=True)
+                prompts_by_name[name.replace("gen", ESTIMATE)] = parsed.batch(prompts)
+        if prompts_by_name:
+            self._group.prefetch(prompts_by_name, self._on_attempt, validate=True)
 
     def _read(self, name: str, data: Any, samples: int) -> ParsedBatch:
         parsed = ParsedBatch(name.partition("_")[2], samples)
@@ -203,7 +203,7 @@ class Judge:
         return parsed
 
     def _read_row(self, name: str, item: Any, executor: Any) -> dict[str, Any]:
-        """AZR's method for one row; the uid is AZR's to give."""
+        """Reads one row by AZR's method; AZR sets the uid."""
         banned = self._arguments.get("banned_assertion_keywords", [])
         return self._manager._get_data_dict(item, name, executor, self._banned_words, "", banned)
 
@@ -211,12 +211,12 @@ class Judge:
         self, name: str, parsed: ParsedBatch, kwargs: Mapping[str, Any]
     ) -> list[list[int]]:
         """Prompts of AZR's estimate [valid proposals], as token ids."""
-        asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
-        asked |= {"data_dicts": parsed.data_dicts, "problem_type": name, "n_samples": 1}
+        arguments = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
+        arguments |= {"data_dicts": parsed.data_dicts, "problem_type": name, "n_samples": 1}
         collected = PromptsCollected()
         try:
             self._manager._get_problem_generator_rewards_and_valid_programs(
-                **asked, rollout_actor_wg=collected, executor=None
+                **arguments, rollout_actor_wg=collected, executor=None
             )
         except PromptsCollected:
             return collected.prompts
@@ -249,11 +249,11 @@ class Judge:
             rewards, programs = self._manager._get_problem_generator_rewards_and_valid_programs(
                 **{**kwargs, "rollout_actor_wg": group}
             )
-        for place, index in enumerate(parsed.valid):
+        for position, index in enumerate(parsed.valid):
             proposal, task = parsed.proposals[index], parsed.data_dicts[index]["answer"]
             proposal.parsed, proposal.task = _proposal_and_task(proposal.type, task)
             proposal.reason = "ok"
-            for each in range(place, len(parsed.attempts), len(parsed.valid)):
+            for each in range(position, len(parsed.attempts), len(parsed.valid)):
                 completion, answer, read = parsed.attempts[each]
                 solved = self.executor.solved(proposal.type, answer, task)
                 solved &= read or proposal.type != TaskType.CODE_F

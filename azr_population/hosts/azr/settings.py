@@ -20,8 +20,6 @@ from azr_population.config.schema import (
 from azr_population.engines.assembly import lora_of
 from azr_population.engines.engine import ROLLOUTS, EngineSettings
 from azr_population.errors import UserError
-from azr_population.method.callbacks import own_callbacks
-from azr_population.method.config_check import check_population
 from azr_population.method.members import Roster
 from azr_population.registry import trust
 
@@ -109,6 +107,7 @@ def engine_settings(config: Any, settings: PopulationSettings) -> EngineSettings
         device="cuda" if device == "cuda" else "cpu",
         dtype=settings.dtype or ("bfloat16" if device == "cuda" else "float32"),
         quantization=settings.quantization,
+        prompt_date=settings.prompt_date,
         rollout=rollout,
         generate_rows=settings.generate_batch_size,
         generate_tokens=settings.generate_tokens,
@@ -122,17 +121,11 @@ def engine_settings(config: Any, settings: PopulationSettings) -> EngineSettings
 
 
 def read_settings(node: Any) -> PopulationSettings:
-    """The checked settings of a config's `population` node. Raises UserError: an unknown key, a
-    value of the wrong type, or one that no run can work with."""
+    """The settings of a config's `population` node, whose dotted names may then be imported. Raises
+    UserError: an unknown key, or a value of the wrong type."""
     plain = plain_values(node) if OmegaConf.is_config(node) else node
     settings = PopulationSettings.checked(plain, "population.")
     trust(settings)
-    try:
-        own_callbacks(settings.callbacks)
-        check_population(settings, settings.evolution, settings.lora.rank)
-    except UserError as error:
-        key = error.key and as_typed(error.key)
-        raise UserError(as_typed(str(error)), key=key) from error
     return settings
 
 

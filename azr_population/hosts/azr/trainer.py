@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
+from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer, marked_timer
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
 from azr_population.console.view import LinesView, show_start, show_step
-from azr_population.engines.base_model import fingerprint
+from azr_population.engines.base_model import fingerprint, set_prompt_date
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
@@ -82,6 +82,10 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         with open_dict(config):
             config.data.train_batch_size = plan.rows
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
+        # AZR's data sets and reward managers have this tokenizer too.
+        if set_prompt_date(kwargs["tokenizer"], plan.engine.prompt_date):
+            day = f"population.prompt_date={plan.engine.prompt_date}"
+            print(f"azr-population: the chat template asks for the date, and gets {day}")
         super().__init__(*args, **kwargs)
         self.population = Population(plan.config, plan.domain)
         log = CompletionLog(self.settings.log_completions, self.tokenizer)
@@ -222,7 +226,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self._begin_step()
         self._timing = timing_raw
         if problem_type not in self.group.ahead:
-            self._generate_ahead(problem_type, batch)
+            with marked_timer(f"gen/{problem_type}", timing_raw):  # AZR adds its own call's
+                self._generate_ahead(problem_type, batch)
         self.step.assign(batch, problem_type)
         with self.group.routed(problem_type):
             batch, metrics = super()._compute_batch(
@@ -273,6 +278,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             if is_new:
                 self.group.default = student.slot
                 self._validated[student.name] = super()._validate()
+                self.group.default = 0  # seed tasks, after a validation before the first step
             figures = self._validated[student.name]
             shares = {
                 key.removeprefix(VALIDATION): float(value)
@@ -303,13 +309,17 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's, and the run directory cut back to the step of the checkpoint; the console starts
         there."""
         super()._load_checkpoint()
-        if not self.global_steps:
+        step = self.global_steps
+        if step:
+            before = "continue from the checkpoint before it by trainer.resume_mode=resume_path"
+            self.directory.refuse_lost_steps(step, f"{before} trainer.resume_from_path=FOLDER")
+        else:
             self.population.load_founders(self.engine.read, self.engine.write)
-        self.directory.truncate(self.global_steps)
+        self.directory.truncate(step)
         # AZR plays the steps below its total; a run that goes on may have another one.
         name, steps = self.settings.name, self.total_training_steps - 1
         self.directory.change_config({"trainer": {"total_training_steps": steps}})
-        show_start(self.view, self.directory, name, steps, self.global_steps, self.population)
+        show_start(self.view, self.directory, name, steps, step, self.population)
 
     def _begin_step(self) -> None:
         """Once per step, whichever of AZR's calls comes first: matches, and its random streams."""
@@ -343,11 +353,19 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
 def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -> RunDirectory:
     """The run directory at `path`, new, with these facts in its environment, or the one that is
-    there when the run goes on. Raises
-    UserError: there is something there already and AZR was told not to resume."""
+    there when the run goes on. Raises UserError: there is a run and AZR was told not to resume, or
+    it has another `population.prompt_date`."""
     directory = RunDirectory(path)
     if directory.exists:
         if resumes:
+            day = config.population.prompt_date
+            recorded = (directory.config().get("population") or {}).get("prompt_date", day)
+            if recorded != day:
+                raise UserError(
+                    f"population.prompt_date={day} differs from the run's own in {path}; set "
+                    f"population.prompt_date={recorded}, or start a new run",
+                    key="population.prompt_date",
+                )
             return directory
         raise UserError(
             f"{path} holds a run already; continue it with trainer.resume_mode=auto, or give "

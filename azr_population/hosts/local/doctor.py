@@ -65,7 +65,7 @@ def doctor() -> int:
 
 
 def doctor_azr() -> int:
-    """Prints what runs inside AZR lack here and the line that installs it; 0 if nothing does.
+    """Prints the packages that AZR imports and this environment lacks; 0 if it lacks none.
     Raises UserError: this package is imported from a checkout and not installed."""
     try:
         needs = [need for need in requires("azr-population") or () if "extra ==" in need]

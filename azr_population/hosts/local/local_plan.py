@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from azr_population.config.schema import Config, PopulationConfig
-from azr_population.domains.known import DOMAINS
 from azr_population.engines.architecture import Architecture
 from azr_population.engines.base_folder import base_folder, context_of, loading, meta_model
 from azr_population.engines.base_model import load_tokenizer
@@ -20,13 +19,7 @@ from azr_population.engines.text import encode
 from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
-from azr_population.method.config_check import (
-    check_population,
-    check_reward,
-    population_lines,
-    try_callbacks,
-    try_domain,
-)
+from azr_population.method.config_check import faults, plan_page, population_lines
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs.directory import RunDirectory, next_folder
 from azr_population.weights.bank import target_layers
@@ -36,13 +29,8 @@ def resolve(config: Config) -> RunPlan:
     """The plan of a run, checked as far as it can be without its base; imports what dotted names
     name. Raises UserError: naming the key, the value and what would be accepted."""
     plan = RunPlan.of(config)
-    check_loggers(config)
-    name = config.task.domain
-    if name not in DOMAINS:  # ours have tests
-        try_domain(name, plan.domain, plan.format, bool(config.eval.every))
-    check_population(config.population, config.evolution, config.base.lora.rank)
-    check_reward(config.population, plan.format)
-    try_callbacks(plan.config, plan.domain)
+    for fault in faults(plan, check_loggers):
+        raise fault
     return plan
 
 
@@ -172,11 +160,21 @@ def replay_rows(population: PopulationConfig) -> int:
     return tasks * population.samples_per_task
 
 
-def lines(plan: RunPlan) -> Iterator[str]:
+def page(plan: RunPlan) -> list[str]:
+    """The dry run's page. A folder that is in use is noted: the plan holds for another one."""
+    folder = plan.config.run.dir or str(next_folder(plan.config.population.name))
+    lines = [*_lines(plan, folder)]
+    try:
+        RunDirectory(folder).refuse_unless_new()
+    except UserError as error:
+        lines.append(f"note: {error}")
+    return plan_page(lines, (), "--dry-run")
+
+
+def _lines(plan: RunPlan, folder: str) -> Iterator[str]:
     """The plan in words: who plays, what a step is at most, what it needs of the memory."""
     config, roster = plan.config, plan.roster
     population, evals, run = config.population, config.eval, config.run
-    folder = run.dir or next_folder(population.name)
     yield from population_lines(plan, config.base.name)
     yield (
         f"{run.steps} steps from seed {config.seed}, into {folder}, a checkpoint every "
@@ -194,7 +192,3 @@ def lines(plan: RunPlan) -> Iterator[str]:
             "last; compare --plan says which differences between runs can be shown"
         )
     yield memory_line(plan)
-    try:
-        RunDirectory(folder).refuse_unless_new()
-    except UserError as error:  # the run needs another folder; the plan holds all the same
-        yield str(error)

@@ -74,7 +74,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The same steps, as a list."""
+        """The lines of `metrics.jsonl` as a list."""
         return list(self)
 
     @property
@@ -127,7 +127,8 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             key="run.steps",
         )
     recorded = directory.last_recorded_step()
-    lost = not done and recorded >= config.run.checkpoint_every
+    # A crash before the first checkpoint leaves that checkpoint's step as the last recorded one.
+    lost = not done and recorded > stored.run.checkpoint_every
     if lost and not directory.checkpoints.is_file():  # which `locked` names
         raise UserError(
             f"{path} has {recorded} steps and no checkpoint, so it cannot be continued; start a "

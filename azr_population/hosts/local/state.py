@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import torch
-
 from azr_population.config.effects import replay_settings
 from azr_population.errors import UserError
 from azr_population.method.member_folders import MemberFolders
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory
-from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
-from azr_population.weights.adapter import LARGEST
+from azr_population.runs.checkpoint import Checkpoint, restoring, save_checkpoint
 
 CHECKPOINTS_KEPT = 2
 """Number of the newest checkpoints that are kept."""
@@ -75,33 +69,7 @@ class RunState:
                     f"step {checkpoint.step} was made with {key}={before[key]}; restore that, or "
                     "start a new run"
                 )
-        self._put_in_place(checkpoint)
-
-    def _put_in_place(self, checkpoint: Checkpoint) -> None:
         where = f"{self.directory.checkpoints}/step_{checkpoint.step}"
-        if named := _unsound(checkpoint.tensors) or _unsound(checkpoint.plain):
-            raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
-        try:
+        with restoring(where, checkpoint.tensors, checkpoint.plain):
             self.play.context.engine.load_state_dict(checkpoint.tensors)
             self.play.population.load_state(checkpoint.plain)
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise UserError(
-                f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to "
-                "continue from the one before"
-            ) from error
-
-
-def _unsound(node: Any, path: str = "") -> str | None:
-    """The first value in nested tensors and numbers that no training leaves, and where."""
-    if isinstance(node, torch.Tensor):
-        if not torch.isfinite(node).all():
-            return f"a value that is not finite (NaN or Inf) in {path}"
-        largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
-        return f"{largest:.3g} in {path}" if largest > LARGEST else None
-    if isinstance(node, float) and not abs(node) < 1e100:
-        return f"{node} in {path}"
-    parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
-    if isinstance(node, (list, tuple)):
-        parts = enumerate(node)
-    unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
-    return next(filter(None, unsound), None)

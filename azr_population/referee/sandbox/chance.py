@@ -83,20 +83,14 @@ def settle() -> list[object]:
     return fillers
 
 
-def heap_noise(much: bool) -> list[object]:
+def heap_noise() -> list[object]:
     """Objects of every kind that shows its address. While they are kept, new objects get other
-    addresses; with `much`, further away and in another order."""
-    blocks: list[object] = [_object(size) for size in _SMALL] if much else []
-    blocks += [_object(size) for size in _SIZES]
+    addresses, in another order."""
+    blocks: list[object] = [_object(size) for size in (*_SMALL, *_SIZES)]
     blocks += [*_floats(), type("", (), {}), lambda: 0, (0 for _ in ())]
-    for at in _TO_FREE if much else ():
+    for at in _TO_FREE:
         blocks[at] = None
     return [*blocks, [].append, iter([]), iter(())]
-
-
-def far_heap_noise() -> list[object]:
-    """Enough objects of each size that the next ones come from another pool of the allocator."""
-    return [_object(size) for size in _SIZES for _ in range(_POOL // size)]
 
 
 def _object(size: int) -> object:

@@ -1,4 +1,4 @@
-"""A child: compiles programs, calls their `f`, and writes down the results.
+"""A child: compiles a program, calls its `f`, and writes down the result.
 
 It runs under every limit from its first line on. It is not trusted: a running program controls this
 code and all its data. So the child has nothing that would help it (no gold answer, nothing of other
@@ -14,13 +14,11 @@ from types import CodeType
 from typing import Any
 
 from . import chance, literal, wire
-from .batch_safety import BUILTINS
 from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
 _INTERNALS = ("_strptime", "time")  # the interpreter's C code imports these on behalf of a program
-_MORE_PLACES = 2  # more runs if addresses may show: one bit of one goes unnoticed 1 in 8 times
 Result = tuple[int, str]
 """A status and its text."""
 
@@ -79,34 +77,21 @@ class Runner:
             self.builtins.pop(name, None)
         self.builtins["__import__"] = _guarded_import(modules)
         self.builtins["id"] = chance.salted_id
-        self.shared_builtins = {name: self.builtins[name] for name in BUILTINS}
-        self.shared_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
-        self.shared_builtins["__build_class__"] = builtins.__build_class__
         self.prelude = self._executed(prelude) if prelude else {}
 
     def run(self, work: wire.SandboxWork, region: Region) -> None:
-        """Makes the calls of a work; a frame for each goes to the region.
+        """Makes the call of a work; its frame goes to the region.
 
-        Of several calls only those of batch-safe programs are made. A single call has the whole
-        interpreter, and is always made in exactly the same way: its program may inspect everything
-        and must not be able to distinguish two such calls.
+        It is always made in exactly the same way: its program may inspect everything and must not
+        be able to distinguish two such calls.
         """
         gc.enable()
         self.region = region
-        region.begin(0)
-        alone = len(work.calls) == 1
-        noise = [chance.heap_noise(True)] if alone and work.calls[0].again else []
+        (call,) = work.calls
+        noise = chance.heap_noise() if call.again else []
         program = compiled(work, self.banned_names)
-        done: Result = (program.status, program.text)
         failed = program.status != wire.OK
-        for number, call in enumerate(work.calls):
-            if not failed:
-                region.begin(number)
-                done = self._execute(program, call, alone)
-                failed = work.stop_at_failure and done[0] != wire.OK
-            region.put(*done)
-            if call.kind == wire.SCRIPT:
-                gc.collect()  # output of finalisers must not go to the next call
+        region.put(*((program.status, program.text) if failed else self._execute(program, call)))
         del noise
 
     def _executed(self, prelude: str) -> dict[str, Any]:
@@ -124,52 +109,40 @@ class Runner:
         The interpreter specialises code at run time; children need not copy the pages of code that
         was specialised before the fork.
         """
-        calls = (wire.Call(wire.EXPRESSION, "[1], 'a'"), wire.Call(wire.LITERAL, "[2.5], 'b'")) * 4
-        work = wire.SandboxWork("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
-        single = work._replace(calls=(wire.Call(wire.LITERAL, "[2.5], 'b'", True),))
-        for each in [work, single] * 25:
+        source = "def f(x, y):\n    return [len(x), {y: (x, None, True)}]"
+        calls = (
+            wire.Call(wire.EXPRESSION, "[1], 'a'"),
+            wire.Call(wire.LITERAL, "[2.5], 'b'"),
+            wire.Call(wire.LITERAL, "[2.5], 'b'", True),
+        )
+        for call in calls * 50:
             region = Region(1 << 16)
-            self.run(wire.unpack(wire.pack(each, 1.0, 1.0)[wire.JOB.size :]), region)
+            job = wire.pack(wire.SandboxWork(source, (call,)), 1.0)
+            self.run(wire.unpack(job[wire.JOB.size :]), region)
             gc.disable()
             region.close()
 
-    def _execute(self, program: Compiled, call: wire.Call, alone: bool) -> Result:
-        """Makes one call: with the whole interpreter, or as a batch-safe one among many."""
+    def _execute(self, program: Compiled, call: wire.Call) -> Result:
+        """Makes one call."""
         values = arguments(call, self.banned_names)
         if values.status != wire.OK:
             return values.status, values.text
-        if alone:
-            chance.enter(call.again)
-        elif not (program.safety.safe and values.safe):
-            return wire.ALONE, ""
-        noise = [chance.heap_noise(alone or program.safety.hashes)] if call.again else []
-        if call.again and program.safety.hashes:
-            noise.append(chance.far_heap_noise())
-        status, text = self._attempt(program, call, values, alone)
-        if alone and call.again and status == wire.OK and chance.consumed():
+        chance.enter(call.again)
+        noise = chance.heap_noise() if call.again else []
+        status, text = self._attempt(program, call, values)
+        if call.again and status == wire.OK and chance.consumed():
             for world in range(2, chance.WORLDS):
                 chance.enter(world)
-                if self._attempt(program, call, values, alone) != (status, text):
+                if self._attempt(program, call, values) != (status, text):
                     return wire.ERROR, "it depends on the clock or on chance"
-        if call.again and status == wire.OK and program.safety.may_show_addresses:
-            for _ in range(_MORE_PLACES):
-                noise.append(chance.heap_noise(program.safety.hashes))
-                if self._attempt(program, call, values, alone) != (status, text):
-                    return wire.ERROR, "it depends on where objects lie in memory"
         del noise
-        if not alone and status == wire.MEMORY:
-            return wire.ALONE, ""
         source = program.text + call.arguments
         if status == wire.OK and call.kind != wire.SCRIPT and chance.shows_address(text, source):
             return wire.NOT_LITERAL, "the output shows a memory address"
         return status, text
 
-    def _attempt(
-        self, program: Compiled, call: wire.Call, values: Arguments, alone: bool
-    ) -> Result:
-        namespace: dict[str, Any] = {
-            "__builtins__": self.builtins if alone else self.shared_builtins
-        }
+    def _attempt(self, program: Compiled, call: wire.Call, values: Arguments) -> Result:
+        namespace: dict[str, Any] = {"__builtins__": self.builtins}
         if call.again:  # so that an output that counts the globals is not steady
             unused = "returns"
             while unused in program.text:

@@ -6,10 +6,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from . import literal, wire
-from .batch_safety import BatchSafety, batch_safety, names
 
 CAPTURE = "(arguments)"  # not a valid name, so that no program can use it
-_UNSAFE = BatchSafety(False)
 
 
 class Compiled(NamedTuple):
@@ -18,7 +16,6 @@ class Compiled(NamedTuple):
     status: int
     text: str = ""
     code: CodeType | None = None
-    safety: BatchSafety = _UNSAFE
 
 
 class Arguments(NamedTuple):
@@ -33,11 +30,10 @@ class Arguments(NamedTuple):
     text: str = ""
     code: CodeType | None = None
     values: bytes = b""
-    safe: bool = True
 
 
 def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
-    """Compiles a work's program and determines whether it is batch-safe."""
+    """Compiles a work's program."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
@@ -45,12 +41,15 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
         return Compiled(wire.MEMORY)
     except Exception as error:  # SyntaxError, ValueError (null bytes), RecursionError, ...
         return Compiled(wire.SYNTAX_ERROR, describe(error))
-    named = names(code)
-    banned = banned_names & named
-    if banned:
+    if banned := banned_names & names(code):
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    catches = "except" in source or "finally" in source
-    return Compiled(wire.OK, source, code, _UNSAFE if catches else batch_safety(code))
+    return Compiled(wire.OK, source, code)
+
+
+def names(code: CodeType) -> frozenset[str]:
+    """The names in a program: attributes, globals, modules."""
+    inner = (constant for constant in code.co_consts if type(constant) is CodeType)
+    return frozenset(code.co_names).union(*map(names, inner))
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
@@ -78,7 +77,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
         return Arguments(wire.BAD_INPUT, describe(error))
     if not banned_names.isdisjoint(names(code)):
         return Arguments(wire.BAD_INPUT, "a banned name")
-    return Arguments(wire.OK, "", code, safe=batch_safety(code).safe)
+    return Arguments(wire.OK, code=code)
 
 
 def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -112,4 +111,4 @@ def _last_expression(text: str) -> Arguments:
         code = compile(text.lstrip(" \t"), "<input>", "eval", dont_inherit=True)
     except Exception as error:
         return Arguments(wire.ERROR, describe(error))
-    return Arguments(wire.OK, code=code, safe=batch_safety(code).safe)
+    return Arguments(wire.OK, code=code)

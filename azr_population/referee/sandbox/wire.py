@@ -1,21 +1,19 @@
-"""The wire format: jobs in, frames out.
+"""The wire format: jobs in, a frame out.
 
 A job is a header and a body that the trusted side marshals. What comes back is never unmarshalled:
-it is a sequence of frames, one for each call, with a status and a bounded UTF-8 text.
+it is one frame with a status and a bounded UTF-8 text.
 """
 
 import marshal
 import struct
 from typing import NamedTuple
 
-JOB = struct.Struct("<IQQ")
-"""Length of the body in bytes, limit of one call in microseconds, limit of all calls in
-microseconds."""
+JOB = struct.Struct("<IQ")
+"""Length of the body in bytes, limit of the call in microseconds."""
 REPORT = struct.Struct("<BiI")
-"""The end of the child (END_*), its exit code (negative: a signal), length of the frames in
-bytes."""
+"""The end of the child (END_*), its exit code (negative: a signal), length of the frame."""
 FRAME = struct.Struct("<BI")
-"""Status of a call, length of its text in bytes. The frames are in the order of the calls."""
+"""Status of the call, length of its text in bytes."""
 
 # How a child ended. DONE: normally. SIGNAL: by a fault or an exit code. KILLED: by a signal that a
 # confined program cannot send itself (the system ran out of memory, or another process sent it), so
@@ -24,12 +22,11 @@ END_DONE, END_TIMEOUT, END_SIGNAL, END_KILLED = range(4)
 
 STATUSES = (
     "ok", "syntax_error", "banned", "no_function", "error", "memory", "not_literal", "too_large",
-    "bad_input", "alone",
+    "bad_input",
 )  # fmt: skip
-"""The status of a call, or of a program: the words of `verdicts.Reason`, and `alone`: the call was
-not made, or not to its end; it needs a separate child."""
-OK, SYNTAX_ERROR, BANNED, NO_FUNCTION, ERROR, MEMORY, NOT_LITERAL, TOO_LARGE, BAD_INPUT, ALONE = (
-    range(len(STATUSES))
+"""The status of a call, or of a program: words of `verdicts.Reason`."""
+OK, SYNTAX_ERROR, BANNED, NO_FUNCTION, ERROR, MEMORY, NOT_LITERAL, TOO_LARGE, BAD_INPUT = range(
+    len(STATUSES)
 )
 
 # Kinds of calls. EXPRESSION: the text is any argument list, evaluated in the program's namespace.
@@ -41,11 +38,11 @@ EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
 class Report(NamedTuple):
-    """The end of a child, with its frames: see `REPORT`."""
+    """The end of a child, with the bytes of its frame: see `REPORT`."""
 
     end: int
     code: int
-    frames: bytes
+    frame: bytes
 
 
 class Call(NamedTuple):
@@ -60,43 +57,38 @@ class Call(NamedTuple):
 
 
 class SandboxWork(NamedTuple):
-    """A program and the calls of its `f`, each in a fresh namespace.
+    """A program and the calls of its `f`, each in a separate child.
 
-    `alone`: its calls do not share a child. `stop_at_failure`: calls behind one that fails are not
-    made and get the same failure.
+    `stop_at_failure`: calls behind one that fails are not made and get the same failure.
     """
 
     source: str
     calls: tuple[Call, ...]
     imports: tuple[str, ...] = ()
-    alone: bool = False
     stop_at_failure: bool = False
 
 
-def pack(work: SandboxWork, call_seconds: float, seconds: float) -> bytes:
-    """The bytes that send a work to a child."""
-    calls = [tuple(call) for call in work.calls]
-    body = marshal.dumps((work.source, calls, work.imports, work.stop_at_failure))
-    times = (max(int(limit * 1e6), 1) for limit in (call_seconds, seconds))
-    return JOB.pack(len(body), *times) + body
+def pack(work: SandboxWork, seconds: float) -> bytes:
+    """The bytes that send a work of one call to a child."""
+    (call,) = work.calls
+    body = marshal.dumps((work.source, tuple(call), work.imports))
+    return JOB.pack(len(body), max(int(seconds * 1e6), 1)) + body
 
 
 def unpack(body: bytes) -> SandboxWork:
     """The inverse of `pack`, without the header."""
-    source, calls, imports, stop = marshal.loads(body)
-    return SandboxWork(source, tuple(Call(*call) for call in calls), imports, stop_at_failure=stop)
+    source, call, imports = marshal.loads(body)
+    return SandboxWork(source, (Call(*call),), imports)
 
 
-def frames(data: bytes, calls: int) -> list[tuple[int, str]] | None:
-    """(status, text) of the calls that ended, or None if our code cannot have written the bytes."""
-    frames = []
-    at = 0
-    try:
-        while at < len(data):
-            status, length = FRAME.unpack_from(data, at)
-            at += FRAME.size + length
-            frames.append((status, str(data[at - length : at], "utf-8")))
-    except (struct.error, UnicodeDecodeError):
+def frame(data: bytes) -> tuple[int, str] | None:
+    """(status, text) of a call; None: it has not ended. Raises ValueError: our code cannot have
+    written the bytes."""
+    if not data:
         return None
-    sound = at == len(data) and len(frames) <= calls
-    return frames if sound and all(status <= ALONE for status, _ in frames) else None
+    if len(data) < FRAME.size:
+        raise ValueError("a part of a frame")
+    status, length = FRAME.unpack_from(data)
+    if length != len(data) - FRAME.size or status >= len(STATUSES):
+        raise ValueError("not a frame")
+    return status, str(data[FRAME.size :], "utf-8")

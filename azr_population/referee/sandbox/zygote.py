@@ -110,7 +110,6 @@ class JobHeader(NamedTuple):
     """The header of a job: `wire.JOB`."""
 
     length: int
-    call_microseconds: int
     microseconds: int
 
 
@@ -210,9 +209,9 @@ class Zygote:
         end = self._wait(child, job)
         code = child.end()
         end = _end(code, end)
-        frames = child.region.frames()
-        self.sock.sendall(wire.REPORT.pack(end, code, len(frames)) + bytes(frames))
-        frames.release()
+        frame = child.region.frame()
+        self.sock.sendall(wire.REPORT.pack(end, code, len(frame)) + bytes(frame))
+        frame.release()
 
     def _wait(self, child: ForkedChild, job: JobHeader) -> int:
         """Waits for a child's end or the end of its time; returns END_*. END_KILLED: it was stopped
@@ -220,19 +219,16 @@ class Zygote:
 
         A child's time begins when it has its job, which may be late on a busy machine. If it
         does not take it, the socket may still hold a part, which the next child would read as its
-        own: so this zygote ends, and the trainer sends the job to another. The child reports the
-        current call; a new call gets its full time from the moment it is seen. A lying child gains
-        at most the time of all calls together. The same holds for timed parts, in processor time;
-        a child also has a limit of it in all.
+        own: so this zygote ends, and the trainer sends the job to another. A child also has a
+        limit of processor time, and its timed parts have one of their own.
         """
         if child.wait_for_message(job.microseconds * 1000) != _HAS_JOB:
             child.end()  # one that was stopped early would outlive this process
             os._exit(1)
         now, spent = monotonic_ns(), child.processor_time()
-        per_call = job.call_microseconds * 1000
-        call, call_end, end = 0, now + per_call, now + job.microseconds * 1000
+        end = now + job.microseconds * 1000
         while True:
-            limit = min(end, call_end)
+            limit = end
             if self.cpu:
                 limit = min(limit, now + self.cpu - (child.processor_time() - spent))
             if self.part:
@@ -242,8 +238,6 @@ class Zygote:
             if child.wait_for_message(limit - now) is not None:
                 return wire.END_DONE
             now = monotonic_ns()
-            if child.region.in_flight() > call:
-                call, call_end = child.region.in_flight(), now + per_call
 
     def _part_left(self, child: ForkedChild) -> int:
         """Nanoseconds left for the current part; a whole part's time if none is timed."""

@@ -16,8 +16,8 @@ from azr_population.analysis.children import child_gaps
 from azr_population.analysis.statistics import Estimate, compare, interval, interval_text
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
+from azr_population.reading.run_data import RunData
 from azr_population.recipes.stored_scores import Scores, deep_tasks, numbered_runs, stored_students
-from azr_population.runs.run_data import RunData
 
 STEP, FIRST = 60, 51
 """The step of the members that are compared, and the first whose tasks they are asked."""

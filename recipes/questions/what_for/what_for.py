@@ -18,13 +18,13 @@ from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
+from azr_population.reading.run_data import RunData
 from azr_population.recipes.stored_scores import (
     Scores,
     mean_adapter,
     numbered_runs,
     stored_students,
 )
-from azr_population.runs.run_data import RunData
 from azr_population.weights.adapter import Adapter
 
 HELD_OUT, CHOICE = 9494, 9595

@@ -43,13 +43,17 @@ def test_our_own_answers_are_right_and_tasks_valid(type, referee):
     assert all(is_held_out(task.program) for task in tasks)
     proposals = [format.parse_proposal(type, format.write_proposal(task)) for task in tasks]
     assert domain.judge(proposals, referee, NANO) == tasks
-    answers = [(task, [format.parse_answer(type, format.write_answer(task))]) for task in tasks]
-    assert all(verdict.solved for (verdict,) in domain.grade(answers, referee))
+    answers = [format.parse_answer(type, format.write_answer(task)) for task in tasks]
+    assert answers == [domain.answer(task) for task in tasks]
+    asked = [(task, [answer, "'?'"]) for task, answer in zip(tasks, answers, strict=True)]
+    verdicts = domain.grade(asked, referee)
+    assert all((right.solved, wrong.solved) == (True, False) for right, wrong in verdicts)
 
 
 def test_eval_tasks_differ_and_do_not_depend_on_other_types():
     tasks = draw_eval_tasks(60, 3, ["code_o", "code_i"])
     assert len(set(tasks)) == 120 and draw_eval_tasks(60, 3, ["code_i"]) == tasks[60:]
+    assert draw_eval_tasks(60, 4, ["code_i"]) != tasks[60:]
     assert strata(12)[:2] == ["shallow/01_statements", "shallow/02_statements"]
     assert strata(24)[11:14] == ["shallow/06_statements", *["deep/07_statements"] * 2]
 

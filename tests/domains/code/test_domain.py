@@ -72,10 +72,10 @@ def test_an_input_with_an_infinite_number_is_no_answer_and_no_task(referee):
 
 
 PROGRAM = "def f(a):\n    return a[2:] + [1, 3]"
-HELD_OUT = Code().held_out([PROGRAM, "def f(s):\n    return s.upper()"])
+IS_COPY = Code().copies_of([PROGRAM, "def f(s):\n    return s.upper()"])
 
 
 def test_copies_are_told_however_they_are_laid_out():
-    assert HELD_OUT.is_copy(PROGRAM)
-    assert HELD_OUT.is_copy("def f( a ):  # mine\n\n  return (a[2:]+[1,3])\n")
-    assert not HELD_OUT.is_copy("def f(a):\n    return a[2:] + [1, 4]")
+    assert IS_COPY(PROGRAM)
+    assert IS_COPY("def f( a ):  # mine\n\n  return (a[2:]+[1,3])\n")
+    assert not IS_COPY("def f(a):\n    return a[2:] + [1, 4]")

@@ -11,7 +11,7 @@ from azr_population.domains.code.formats import (
     NanoFormat,
     base_format,
 )
-from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType, reference_answer
 from azr_population.engines.base_model import load_tokenizer
 
 O, I, F = TaskType  # noqa: E741
@@ -35,6 +35,20 @@ def test_a_solve_prompt_shows_what_is_given_and_hides_what_is_asked(name, type):
     assert ("[0, 0]" in prompt) == (type != O)
     assert ("[2, 2]" in prompt) == (type == F) and "[3]" not in prompt
     assert ("appends" in prompt) == (type == F and name != "nano")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("type", TaskType)
+def test_formats_read_what_they_write(name, type):
+    form, task = FORMATS.find(name)(), TASKS[type]
+    proposal = form.parse_proposal(type, form.write_proposal(task))
+    assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
+    answer, gold = form.parse_answer(type, form.write_answer(task)), form.gold_answer(task)
+    assert answer == reference_answer(task)
+    assert gold is None or form.parse_answer(type, gold) == answer
+    assert form.propose_prompt(type, [task])
+    assert min(form.max_new_tokens(type, phase) for phase in ("solve", "propose")) > 0
+    assert form.parse_proposal(type, "no block") is form.parse_answer(type, "") is None
 
 
 def test_nano_prompts_are_marks():

@@ -87,9 +87,9 @@ def read_by_all(program, given_, output, kind):
     if not reason_to_refuse(proposal, RULES):
         task_or_reason(proposal, (output,) * 5, RULES)
     reads_a_parameter(program)
-    held_out = Code().held_out([program])
+    is_copy = Code().copies_of([program])
     parses = read_program(program) is not None
-    assert held_out.is_copy(program) is parses
+    assert is_copy(program) is parses
     record = {"program": program, "inputs": [given_], "outputs": [output], "type": str(kind)}
     domain = Code()
     measured = domain.measure(program)

@@ -75,10 +75,10 @@ CONTEST_ROWS = [
 ]
 
 
-def adapter(folder, width=128, seed=0, rank=4):
+def adapter(folder, width=128, seed=0, rank=4, scale=1.0):
     random = torch.Generator().manual_seed(seed)
     A, B = (torch.randn(shape, generator=random) for shape in ((rank, width), (width, rank)))
     layer = "model.layers.0.self_attn.q_proj"
-    new_adapter = Adapter(LoraSpec(rank, 2.0 * rank, ("q_proj",)), {layer: Factors(A, B)})
+    new_adapter = Adapter(LoraSpec(rank, 2.0 * rank, ("q_proj",)), {layer: Factors(A, scale * B)})
     save_adapter(new_adapter, folder, str(nano_base_path()))
     return folder

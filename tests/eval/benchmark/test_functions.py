@@ -1,9 +1,13 @@
 """The judge of functions. Problems of no dataset: evalplus's special rules are for its own."""
 
+import os
+
+import needs
 import pytest
 from refusals import refuses
 
 from azr_population.eval.benchmark import functions
+from azr_population.eval.benchmark.benchmarks import BENCHMARKS, locate, read_benchmark
 from azr_population.eval.benchmark.functions import FunctionProblem
 
 SECRET = "xylophone-4711"
@@ -227,3 +231,24 @@ def test_no_hostile_program_passes_and_none_escapes(judge):
     assert not passed
     assert right.passed
     assert not marker.exists()
+
+
+@pytest.mark.slow
+def test_spoilt_solutions_of_mbpp_do_not_pass():
+    """Needs the benchmark's own data: `BENCHMARK_DATA=DIR` or `AZR_HOME`."""
+    needs.module("evalplus", "-e '.[eval]'")
+    folder = os.environ.get("BENCHMARK_DATA", "")
+    if not locate(BENCHMARKS["mbpp_plus"], folder):
+        pytest.skip("the data of mbpp_plus: BENCHMARK_DATA=DIR, see docs/evaluation.md")
+    asked = read_benchmark("mbpp_plus", folder).problems
+    right = [(problem, problem.canonical) for problem in asked]
+    spoilt = [
+        (problem, f"{source}\n{problem.entry_point} = lambda *given: 271828182.5")
+        for problem, source in right
+        # evalplus lets anything pass that is something, for a few problems.
+        if problem.id not in ("Mbpp/737", "Mbpp/787", "Mbpp/794")
+    ]
+    verdicts = FunctionProblem.judge(right + spoilt)
+    assert sum(v.passed for v in verdicts[: len(asked)]) == len(asked) == 378
+    wrong = [p.id for (p, _), v in zip(spoilt, verdicts[len(asked) :], strict=True) if v.passed]
+    assert not wrong

@@ -281,7 +281,7 @@ def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(tmp_path, all_th
         assert ready
         (line,) = [line for line in lines if line.startswith("roofline")]
         seconds[" ".join(dots)] = float(line.split()[3])
-        (line,) = [line for line in lines if line.startswith("measured: about")]
+        (line,) = [line for line in lines if line.startswith("extrapolated: about")]
         bound, measured = seconds[" ".join(dots)], float(line.split()[2])
         assert bound / 0.38 - 1 <= measured <= bound / 0.34 + 1
     assert seconds["population.gpu=H200"] < seconds[""] < seconds["population.gpu=A100"]

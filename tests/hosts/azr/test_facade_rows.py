@@ -12,6 +12,7 @@ from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import make_engine  # noqa: E402
 from azr_population.engines.engine import EngineSettings, PromptBatch  # noqa: E402
 from azr_population.hosts.azr.batches import prompt_rows  # noqa: E402
+from azr_population.hosts.azr.facade import COMPLETION  # noqa: E402
 from azr_population.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -54,6 +55,12 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base):
     prompt = given.batch["input_ids"][row][given.batch["attention_mask"][row].bool()].tolist()
     (chosen,) = group.engine.log_probs([prompt], [ids], [2])
     assert sampled[row, : len(ids)].tolist() == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+def test_what_nobody_routes_is_written_by_the_first_member(tiny_base):
+    """AZR's seed tasks."""
+    written = facade(tiny_base).generate_sequences(facades.prompts(3))
+    assert [row.slot for row in written.non_tensor_batch[COMPLETION]] == [0, 0, 0]
 
 
 def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base):

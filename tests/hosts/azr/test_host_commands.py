@@ -90,7 +90,7 @@ def commands_of(script, folder, *arguments):
     ("script", "arguments", "arms"),
     [
         ("azr.sh", ["coder7b_8gpus", "population.seed=2"], ["4t4s"]),
-        ("azr.sh", ["qwen3_4b_8gpus"], ["4t4s"]),
+        ("azr.sh", ["qwen3_4b_8gpus", "+population=single"], ["single"]),
         ("azr.sh", ["coder7b_24gb"], ["4t4s"]),
         ("azr.sh", ["coder3b_24gb"], ["4t4s"]),
         ("azr_ab.sh", [], [None, "single", "4t4s"] * 2),  # rehearsed, then played

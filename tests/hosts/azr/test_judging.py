@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import host
 import needs
 import pytest
+import torch
 from fake_group import FakeGroup
 from omegaconf import OmegaConf
 
@@ -232,3 +233,18 @@ def test_it_judges_alike_whether_programs_run_ahead(judged, kind, monkeypatch, r
         assert (row.reason, row.task, row.reward) == (other.reason, other.task, other.reward)
         assert [a.solved for a in row.attempts] == [a.solved for a in other.attempts]
     assert any(answer.solved for row in step.proposals for answer in row.attempts)
+
+
+def test_an_answer_that_is_right_in_part_is_not_solved():
+    """AZR pays the share of hidden pairs with code_f_reward_type=accuracy."""
+    needs.verl()
+    from azr_population.engines.engine import Completion
+    from azr_population.hosts.azr.batches import COMPLETION
+    from azr_population.hosts.azr.judging import Judge
+
+    paid = [1.0, 0.5, -0.5, -1.0]
+    written = [Completion(0, (), (1,), (), True) for _ in paid]
+    data = SimpleNamespace(non_tensor_batch={COMPLETION: written})
+    attempts = Judge._replayed(None, "code_f", torch.tensor(paid)[:, None], data)
+    assert [attempt.solved for attempt in attempts] == [True, False, False, False]
+    assert [attempt.reward for attempt in attempts] == paid

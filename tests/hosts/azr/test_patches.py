@@ -323,11 +323,12 @@ def test_settings_reach_the_reward_manager(monkeypatch):
 
     config = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     config.azr.data_selection_strategy.num_inputs = 4
+    config.azr.data_selection_strategy.batched_estimate = True
     config.azr.data_selection_strategy.banned_keywords_for_errors_and_exceptions = ["raise"]
     asked = {}
 
     class Manager:
-        num_inputs = 10
+        num_inputs, batched_estimate = 10, False
 
         def __call__(self, **kwargs):
             asked.update(kwargs)
@@ -338,9 +339,10 @@ def test_settings_reach_the_reward_manager(monkeypatch):
     monkeypatch.setattr(module.ReasonRLRayPPOTrainer, "__init__", init)
     monkeypatch.setattr(module, "DatasetManager", SimpleNamespace(remote=lambda: None))
     monkeypatch.setattr(module, "PythonExecutor", lambda **kwargs: None)
-    assert module.CodeIORayPPOTrainer().reward_fn.num_inputs == 10
+    stock = module.CodeIORayPPOTrainer().reward_fn
+    assert stock.num_inputs == 10 and not stock.batched_estimate
     apply(REWARD_ARGUMENTS)
     trainer = module.CodeIORayPPOTrainer()
-    assert trainer.reward_fn.func.num_inputs == 4
+    assert trainer.reward_fn.func.num_inputs == 4 and trainer.reward_fn.func.batched_estimate
     trainer.reward_fn(problem_type="gen_code_o")
     assert asked["banned_assertion_keywords"] == ["raise"]

@@ -2,6 +2,7 @@
 of two minutes; the others start runs of their own, one to five minutes each."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -18,12 +19,12 @@ import pytest
 
 from azr_population.analysis.comparison import compare_arms
 from azr_population.analysis.report import run_lines
+from azr_population.reading.run_data import RunData
+from azr_population.reading.tidy import tidy
 from azr_population.runs import RunDirectory
 from azr_population.runs.azr_log import KEYS, flat_lines, read_azr_log
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
-from azr_population.runs.run_data import RunData
-from azr_population.runs.tidy import tidy
 
 pytestmark = pytest.mark.azr
 
@@ -161,7 +162,9 @@ def test_what_is_ones_own_plays_inside_azr(folder):
     births = [json.loads(line) for line in (run / "lineage.jsonl").read_text().splitlines()]
     assert "my_operator.shrink" in {birth["operator"] for birth in births}
     kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
-    assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
+    paid = {row["reward"] for row in kept if row["phase"] == "propose"}
+    # (1 - solve rate)^2 of two attempts; AZR's -1 for an invalid proposal.
+    assert 0.25 in paid and paid <= {-1.0, 0.0, 0.25, 1.0}
     measured = metric_of_ones_own(run)
     assert "Programs with a loop" in (run / "report.html").read_text()
     compared = compare_arms([f"mine={run}", f"other={printed.ROOT / 'examples/runs/1t1s'}"])
@@ -249,6 +252,12 @@ def test_the_keys_of_stock_azr_keep_their_meaning(folder, log):
             mean = sum(own[ours] for own in learned) / len(learned)
             assert float(step[f"actor/{theirs}"]) == pytest.approx(mean, abs=1e-3)
         assert {"actor/pg_loss", "actor/lr"} <= set(step)
+
+    # AZR's counts of types are of a buffer that all pairs fill.
+    filled = [float(step["types/input_types/total_instances"]) for step in steps]
+    valid = Counter(row["step"] for row in records(folder, "tasks") if row["type"] != "code_f")
+    for number, (before, after) in enumerate(itertools.pairwise(filled), start=2):
+        assert after - before >= valid[number] > 2 * 2  # two of each type are one agent's
 
 
 def console_lines(log):
@@ -344,6 +353,30 @@ def test_single_is_one_agent_with_the_same_rows(folder):
 
 
 @pytest.mark.slow
+def test_prompts_have_the_runs_date_and_a_resume_keeps_it(folder):
+    base = folder / "dated" / "base"
+    shutil.copytree(folder / "base", base)
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.chat_template = "Today: {{ strftime_now('%d %b %Y') }}\n" + tokenizer.chat_template
+    tokenizer.save_pretrained(base)
+    extra = [
+        "+population=1t1s", *POPULATION, f"actor_rollout_ref.model.path={base}",
+        "actor_rollout_ref.model.pretrained_tokenizer=False", "trainer.total_training_steps=1",
+        f"trainer.default_local_dir={folder / 'dated_out'}", "trainer.save_freq=1",
+    ]  # fmt: skip
+    log = host.played(folder, [*extra, "population.prompt_date=1999-12-31"])
+    assert "asks for the date, and gets population.prompt_date=1999-12-31" in log
+    run = run_directory(folder, "dated_out")
+    kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
+    assert kept and all(row["prompt"].startswith("Today: 31 Dec 1999") for row in kept)
+    again = [*extra, "trainer.total_training_steps=2", "population.prompt_date=2000-01-01"]
+    code, log = host.run(folder, again)
+    assert code == 2 and "set population.prompt_date=1999-12-31" in log.splitlines()[-1]
+
+
+@pytest.mark.slow
 def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder):
     extra = [
         "+population=2t2s", *POPULATION, "trainer.n_gpus_per_node=2", "ray_init.num_cpus=null",
@@ -392,7 +425,7 @@ def test_bad_input_ends_the_command_with_one_line(folder, overrides, told):
 )
 def test_what_shows_in_azrs_own_process_is_the_last_line(folder, overrides, told):
     out = f"trainer.default_local_dir={folder / 'late'}"
-    code, log = host.run(folder, [*overrides.split(), *POPULATION, out])
+    code, log = host.run(folder, [*POPULATION, *overrides.split(), out])
     assert code == 2 and "Traceback" not in log
     assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
 

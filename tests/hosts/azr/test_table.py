@@ -2,9 +2,11 @@
 code. Rewards and solve rates are in test_judging.py; steps, over-long tasks and the manager's
 settings in test_patches.py; advantages in test_step.py; validation in test_validation.py."""
 
+import contextlib
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import host
 import needs
@@ -136,6 +138,36 @@ def test_a_program_that_is_right_on_some_pairs(pays, azr_manager, tokenizer, azr
     assert rewards["one"]["accuracy"] == {"accuracy": 0.5, "binary": 0.0}[pays]
     assert not step.solved("code_f", program, task)
     step.close()
+
+
+def test_the_first_types_time_has_the_merged_calls(monkeypatch):
+    """Both calls of a step are begun for its first type: the one for tokens before AZR starts its
+    clock, the one for estimates within `reward_fn`."""
+    needs.from_azr("absolute_zero_reasoner.trainer.ppo.azr_ray_trainer")
+    from azr_population.hosts.azr.trainer import PopulationTrainer
+
+    trainer = object.__new__(PopulationTrainer)
+    trainer.group = SimpleNamespace(ahead={}, routed=lambda name: contextlib.nullcontext())
+    trainer.step = SimpleNamespace(assign=lambda *_: [], write_advantages=lambda *_: None)
+    trainer._begin_step = lambda: None
+    trainer._generate_ahead = lambda *_: trainer.group.ahead.update(dict.fromkeys(names))
+    clocks = {}
+
+    def compute_batch(self, batch, metrics, timing, problem_type, executor):
+        clocks[problem_type] = set(timing)
+        return batch, metrics
+
+    monkeypatch.setattr(PopulationTrainer.__mro__[1], "_compute_batch", compute_batch)
+    names, timing = ("gen_code_i", "pred_code_i"), {}
+    for name in names:
+        trainer._compute_batch(SimpleNamespace(meta_info={}), {}, timing, name, None)
+    assert clocks == {name: {"gen/gen_code_i"} for name in names}
+
+
+def test_which_keys_say_that_types_are_counted_by_rank():
+    sources = (Path(needs.AZR_HOME) / "absolute_zero_reasoner").rglob("*.py")
+    read = {key for path in sources for key in re.findall(r"(\w+)\.hierarchical", path.read_text())}
+    assert read == {"answer_diversity_reward"}
 
 
 ANSWERS = re.findall(r"^\| `(.+?)` \| `(.+?)` \| (right|wrong) \| (right|wrong) \|", PAGE, re.M)

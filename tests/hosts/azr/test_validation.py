@@ -44,6 +44,7 @@ def test_students_take_the_validation(monkeypatch, which, step, asked, best):
     # AZR logs the figures of the student with the best rating.
     assert trainer._validate()[f"{VALIDATION}math"] == 0.25
     assert taken == asked and kept == [best]
+    assert trainer.group.default == 0  # who writes AZR's seed tasks
     assert [row["member"] for row in rows] == [students[slot].name for slot in asked]
     # AZR asks again after its last step, with the same members.
     trainer.global_steps = 9

@@ -15,7 +15,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.hosts.local import doctor
 from azr_population.hosts.local.doctor import azr_home
-from azr_population.hosts.local.local_plan import lines, longest_row, peak, resolve, with_layout
+from azr_population.hosts.local.local_plan import longest_row, page, peak, resolve, with_layout
 from azr_population.hosts.local.run import train
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
@@ -23,7 +23,7 @@ from azr_population.runs.records import metrics_of_members
 
 
 def planned(overrides):
-    return list(lines(with_layout(resolve(load_config(overrides)))))
+    return page(with_layout(resolve(load_config(overrides))))
 
 
 def test_a_dry_run_starts_none(tmp_path, capsys):
@@ -108,7 +108,7 @@ def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, culprit)
 def test_a_folder_that_is_in_use_is_named_and_the_plan_printed(tmp_path):
     (tmp_path / "thesis.txt").touch()
     printed = planned([f"run.dir={tmp_path}"])
-    assert len(printed) > 5 and str(tmp_path) in printed[-1]
+    assert len(printed) > 6 and str(tmp_path) in printed[-2]
 
 
 def test_a_run_without_a_folder_gets_a_new_one():

@@ -2,11 +2,13 @@
 
 import threading
 
+import pytest
 from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.hosts import loggers
 from azr_population.hosts.loggers import LOGGERS, Loggers, check_loggers, open_loggers, step_figures
+from azr_population.method.run_plan import RunPlan
 from azr_population.runs import RunDirectory
 
 
@@ -23,20 +25,25 @@ class Kept:
         self.steps.append("closed")
 
 
-class FullDisk(Kept):
+class Failing(Kept):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
     def log(self, step, figures):
         super().log(step, figures)
-        raise OSError(28, "No space left on device")
+        raise self.error
 
 
-def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
-    notes, full, working = [], FullDisk(), Kept()
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SystemExit(4)])
+def test_a_failing_logger_is_told_of_once_and_the_others_go_on(error):
+    notes, full, working = [], Failing(error), Kept()
     all_of_them = Loggers({"full": full, "kept": working}, notes.append)
     for step in (1, 2):
         all_of_them.log(step, {"a": 1.0})
     all_of_them.close()
     (note,) = notes
-    assert "full" in note and "OSError: " in note and "\n" not in note
+    assert "full" in note and f"{type(error).__name__}: " in note and "\n" not in note
     assert full.steps == [(1, {"a": 1.0})]
     assert working.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
 
@@ -72,7 +79,7 @@ def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
     for name in LOGGERS:
         with refuses(f"pip install {name}"):
-            check_loggers(load_config([f"logger={name}"]))
+            check_loggers(RunPlan.of(load_config([f"logger={name}"])))
 
 
 def test_a_resumed_run_may_change_its_logger(tmp_path):

@@ -1,8 +1,8 @@
-"""The tidy table: what runs recorded, a line per run, step, who, and metric.
+"""The tidy table: what a run recorded, a line per step, who, and metric.
 
-Columns: `run` (the folder's path), `arm`, `seed`, `step`, `member`, `role`, `metric`, `value`. A
-role's own value has no member; a run-wide value has neither member nor role, and its metric is the
-whole name with slashes (`eval/greedy`, `time/step`). Missing names are None, values are finite.
+Columns: `step`, `member`, `role`, `metric`, `value`. A role's own value has no member; a run-wide
+value has neither member nor role, and its metric is the whole name with slashes (`eval/greedy`,
+`time/step`). Missing names are None, values are finite.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ BUDGET = {
     "trained_tokens": "tokens trained on",
 }
 """Metrics of consumption, recorded for each member and under `total/`."""
-COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
+COLUMNS = ("step", "member", "role", "metric", "value")
 
 
-def tidy(
-    lines: Iterable[Mapping[str, Any]], run: str = "", arm: str = "", seed: int | None = None
-) -> pd.DataFrame:
+def tidy(lines: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """The table of flat records, one a step, each with `step` and numbers under names with
     slashes."""
     rows = [
-        (run, arm, seed, line["step"], *_whose(key), value)
+        (line["step"], *_whose(key), value)
         for line in lines
         for key, raw in line.items()
         if key != "step" and (value := finite_or_none(raw)) is not None

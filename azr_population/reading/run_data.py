@@ -23,6 +23,7 @@ from azr_population.registry import trusted
 from azr_population.runs.azr_log import flat_lines, read_azr_log
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import ROLES, Birth, births_of, finite_or_none, grouped, role_of
+from azr_population.runs.run_warnings import RunWarning, Watch
 
 if TYPE_CHECKING:  # pandas takes half a second
     import pandas as pd
@@ -100,6 +101,18 @@ class RunData:
         return [line for line in self.read("evals") if line.get("greedy")]
 
     @cached_property
+    def tasks(self) -> list[dict[str, Any]]:
+        """The lines of `tasks.jsonl`: the valid tasks with their attempts."""
+        return [*self.read("tasks")]
+
+    @cached_property
+    def warnings(self) -> list[RunWarning]:
+        """The warnings of the run, as far as it is recorded. Students of AZR always replay."""
+        replay = self.value("population", "replay_fraction")
+        uses_replay = self.value("azr") is not None or bool(replay)
+        return Watch(uses_replay).read(self.lines, self.read("evals"))
+
+    @cached_property
     def last(self) -> int:
         """The last recorded step; 0 if there is none."""
         return int(self.lines[-1]["step"]) if self.lines else 0
@@ -173,14 +186,14 @@ class RunData:
     @cached_property
     def placed_tasks(self) -> pd.DataFrame:
         """The valid tasks that have a place in the problem space; see `derived.placed_tasks`."""
-        from azr_population.runs.derived import placed_tasks
+        from azr_population.reading.derived import placed_tasks
 
-        return placed_tasks(self.domain, self.read("tasks"))
+        return placed_tasks(self.domain, self.tasks)
 
     @cached_property
     def derived(self) -> dict[int, dict[str, float]]:
         """{step: {key: value}} of a whole run; empty for committed results, whose lines have it."""
-        from azr_population.runs.derived import derived
+        from azr_population.reading.derived import derived
 
         if self.is_log or self.directory.results_only:
             return {}
@@ -208,9 +221,9 @@ class RunData:
     @cached_property
     def table(self) -> pd.DataFrame:
         """The tidy table of `complete_lines`; see `tidy`."""
-        from azr_population.runs.tidy import tidy
+        from azr_population.reading.tidy import tidy
 
-        return tidy(self.complete_lines, str(self.path), self.path.name, self.seed)
+        return tidy(self.complete_lines)
 
     @cached_property
     def of_run(self) -> pd.DataFrame:
@@ -223,7 +236,7 @@ class RunData:
 
     def curve(self, metric: Metric | str) -> pd.Series:
         """A metric over the steps; see `tidy.curve`."""
-        from azr_population.runs.tidy import curve
+        from azr_population.reading.tidy import curve
 
         name = metric if isinstance(metric, str) else metric.name
         return curve(self._by_metric.get(name, self.of_run.iloc[:0]), metric)

@@ -3,9 +3,13 @@ from functools import partial
 import pytest
 
 from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.method.advantages import attempt_values, leave_one_out, task_relative
 from azr_population.method.proposals import Attempt
-from azr_population.method.training import ScoredCompletion, training_samples
+from azr_population.method.training import (
+    ScoredCompletion,
+    attempt_values,
+    task_relative,
+    training_samples,
+)
 
 
 def test_each_group_has_its_own_baseline_and_scale():
@@ -26,12 +30,6 @@ def test_rows_that_count_by_their_tokens():
     assert task_relative([1.0, 0.0], ["a", "a"], [1, 0]) == [None, None]
 
 
-def test_leave_one_out():
-    assert leave_one_out([1.0, -0.5, -0.5, -1.0]) == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
-    assert leave_one_out([0.3]) == [0.0]
-    assert leave_one_out([]) == []
-
-
 def test_right_answers_alone_count():
     right = partial(attempt_values, compared_with="positive_only")
     assert right([1.0, -0.5, -0.5, -1.0]) == [1.0, None, None, None]
@@ -41,7 +39,10 @@ def test_right_answers_alone_count():
 
 
 def test_equal_rewards_at_a_task_teach_nothing_where_they_are_compared_with_each_other():
-    assert attempt_values([0.5, 0.5], "rloo") == [None, None]
+    for equal in ([0.5, 0.5], [0.3], []):
+        assert attempt_values(equal, "rloo") == [None] * len(equal)
+    values = attempt_values([1.0, -0.5, -0.5, -1.0], "rloo")
+    assert values == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
     assert attempt_values([1.0, 0.0], "rloo") == [1.0, -1.0]
     assert attempt_values([0.5, 0.5], "batch") == [0.5, 0.5]
 

@@ -1,0 +1,1 @@
+"""Runs read back: `RunData` and its tables. Only what measures and shows runs reads here."""
