@@ -96,6 +96,11 @@ def play(tmp_path, monkeypatch):
         for step, value in figures.items():
             loggers.log(step, {"eval/greedy": value})
         loggers.close()
+        if name == "wandb":
+            # W&B names a folder by the second, and both are made within one on a fast machine.
+            needs.module("wandb", "wandb").teardown()
+            for made in (tmp_path / "wandb").glob("offline-run-2*"):
+                made.rename(made.with_name(made.name.replace("run-", f"run-after-{resumed}-", 1)))
         return notes
 
     return steps
