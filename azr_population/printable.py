@@ -28,16 +28,22 @@ _SECRET_KEY = re.compile(rf"{_WORDS}$")
 """Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`,
 `ANY_KEY`; not `prompt_key`. A number is not a secret (`max_answer_tokens`)."""
 _PREFIXES = (
-    "hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|do[por]_v1|dckr_pat"
-    "|shp[a-z]{2}|whsec|lsv2|tvly|rubygems|sq0[a-z]{3}|AGE-SECRET-KEY|GOCSPX|PMAK|pul|sbp"
+    "(?:hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|do[por]_v1|dckr_pat"
+    "|shp[a-z]{2}|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1"
+    "|AGE-SECRET-KEY|GOCSPX|tskey|ntn|pcsk|PMAK|pul|sbp)[-_]|AIza|AT[AC]TT3x|hv[sbr]\\.|ya29\\."
+    r"|SG\.[\w-]{16,}\.|dapi(?=[0-9a-f]{32}\b)"
 )
 """Of tokens that may be letters or hexadecimal digits alone, or hold separators."""
-_RANDOM = r"(?<![A-Za-z0-9/])(?![0-9a-f]+\b)(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w=-]*"
-"""20 letters with digits between them, of any service; not a hash, not `Qwen3ForCausalLM`, not a
-part of a path."""
+_RUN = r"(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w=-]*"
+_RANDOM = (
+    r"(?<![A-Za-z0-9/])(?![A-Za-z0-9]*[a-z]{5})(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])"
+    rf"{_RUN}|\b[A-Za-z][A-Za-z0-9]{{1,11}}[-_](?:[A-Za-z0-9]{{1,12}}[-_])*(?![0-9a-f]+\b){_RUN}"
+)
+"""20 letters with digits between them: small and capital ones, no five small ones in a row
+(`Qwen2p5Coder7BInstruct`), and not a part of a path; or of any kind but a hash behind a word."""
 _SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    rf"|\b(?:{_PREFIXES})[-_](?=[\w-]*[A-Z0-9])[\w-]{{16,}}|{_RANDOM}"
+    rf"|\b(?:{_PREFIXES})(?=[\w-]*[A-Z0-9])[\w=-]{{16,}}|{_RANDOM}|\b\d{{8,10}}:[\w-]{{35}}\b"
     r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
     r"|(?<=hooks\.slack\.com/services/)\S+|(?<=/api/webhooks/)\S+"
     r"|(?<=://)(?:[^\s/@:]*:[^\s@\"']+|[^\s/@]+)(?=@)"

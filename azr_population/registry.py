@@ -15,7 +15,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, cast
@@ -95,12 +95,13 @@ class Registry(dict[str, F]):
             return cast(F, replace(value, function=self.contained(path, value.function)))
         return cast(F, value) if inspect.isclass(value) else self.contained(path, value)
 
-    def contained(self, path: str, function: Any) -> F:
-        """The user's function, called inside `own_code`."""
+    def contained(self, path: str, function: Any, raises: bool = False) -> F:
+        """The user's function, called inside `own_code`; with `raises` exceptions of its own pass
+        through."""
 
         @functools.wraps(function)
         def call(*values: Any, **options: Any) -> Any:
-            with own_code(self.kind, path, function):
+            with own_code(self.kind, path, function, SystemExit if raises else _FAILURES):
                 return function(*values, **options)
 
         return cast(F, call)
@@ -115,9 +116,8 @@ _SETTINGS = (
     ("torch", "is_grad_enabled", "set_grad_enabled"),
 )
 """Module, reader and setter of what code may change for the whole process."""
-_PROBES = 3
-"""Files that are opened while the user's code runs, with the lowest free descriptors: code that
-closes descriptors by their numbers closes these too."""
+_FAILURES = (Exception, SystemExit)
+"""What the user's code may raise."""
 
 
 @contextmanager
@@ -129,11 +129,14 @@ def _contained(name: str) -> Iterator[None]:
         for module_name, read, write in _SETTINGS
         if (module := sys.modules.get(module_name))
     ]
-    settings = [(read, write, read()) for read, write in functions]
+    settings = []
+    for read, write in functions:
+        with suppress(FileNotFoundError):  # the working directory has been removed
+            settings.append((read, write, read()))
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     streams = {name: stream for name, stream in streams.items() if not _is_closed(stream)}
-    probes = [os.open(os.devnull, os.O_RDONLY) for _ in range(_PROBES)]
-    files = [number for number in (1, 2, *probes) if _is_open(number)]
+    probes = _probes()
+    files = [number for number in (1, 2) if _identity(number)]
     try:
         yield
     finally:
@@ -141,9 +144,12 @@ def _contained(name: str) -> Iterator[None]:
             if read() != before:
                 write(**before) if isinstance(before, dict) else write(before)
         vars(sys).update(streams)
-        lost = [number for number in files if not _is_open(number)]
-        for number in set(probes) - set(lost):
-            os.close(number)
+        lost = [number for number in files if not _identity(number)]
+        for number, identity in probes.items():
+            if _identity(number) == identity:
+                os.close(number)
+            else:  # the number may be that of a file of the user's by now
+                lost.append(number)
     closed = [f"sys.{stream}" for stream, file in streams.items() if _is_closed(file)]
     if closed := [*closed, *(f"descriptor {number}" for number in lost)]:
         raise UserError(
@@ -157,25 +163,40 @@ def _is_closed(stream: Any) -> bool:
     return stream is None or getattr(stream, "closed", False)
 
 
-def _is_open(descriptor: int) -> bool:
+def _probes() -> dict[int, tuple[int, int] | None]:
+    """Pipes that are open while the user's code runs, with the lowest free descriptors: code that
+    closes descriptors by their numbers closes these too. None where no descriptor is left."""
     try:
-        os.fstat(descriptor)
+        return {number: _identity(number) for number in (*os.pipe(), *os.pipe())}
     except OSError:
-        return False
-    return True
+        return {}
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    """The device and number of an open file; None if it is closed."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
-def own_code(key: str, path: str, function: Any = None) -> Iterator[None]:
-    """Inside, the user's code at this path runs `_contained`, and what it raises, SystemExit too,
-    becomes a UserError with the key, file and line; those of `function` if it could not even be
-    called."""
+def own_code(
+    key: str,
+    path: str,
+    function: Any = None,
+    failures: type[BaseException] | tuple[type[BaseException], ...] = _FAILURES,
+) -> Iterator[None]:
+    """Inside, the user's code at this path runs `_contained`, and what it raises of `failures`,
+    SystemExit too, becomes a UserError with the key, file and line; those of `function` if it could
+    not even be called."""
     try:
         with _contained(f"{key}={path}"):
             yield
     except UserError:
         raise
-    except (Exception, SystemExit) as error:  # of any kind: it is the user's own code
+    except failures as error:  # of any kind: it is the user's own code
         frames = traceback.extract_tb(error.__traceback__)
         code = getattr(function, "__code__", None)
         file, line = frames[-1].filename, frames[-1].lineno
@@ -236,7 +257,7 @@ def imported(key: str, path: str) -> Any:
             key=key,
         )
     # A console script has the folder of the script there, and not the one it was started in.
-    if (here := os.getcwd()) not in sys.path and "" not in sys.path:
+    if "" not in sys.path and (here := os.getcwd()) not in sys.path:
         sys.path.append(here)
         importlib.invalidate_caches()
     with own_code(key, path):

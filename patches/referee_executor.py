@@ -128,7 +128,7 @@ class RefereeExecutor:
         k_agent_inputs: Sequence[str],
         imports: Sequence[str] = (),
     ) -> list[float]:
-        """Evaluates several input predictions in one child."""
+        """Evaluates several input predictions, each in a child of its own."""
         gold = _literal(gold_output)
         if gold is _NOT_LITERAL:
             return [0.0] * len(k_agent_inputs)

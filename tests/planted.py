@@ -3,6 +3,7 @@ with it."""
 
 CORE = "qW8e" + "Zt5x" * 5
 """24 characters; put together here, so that no scanner takes it for a real one."""
+SEPARATED = f"{CORE[:8]}-{CORE[:4]}_{CORE[-8:]}"
 _DIGITS = "4815162342"
 _HEX = "0123abcd" * 5
 
@@ -27,6 +28,13 @@ TOKENS = {
         "SendGrid": "SG.abcdefghijklmnop1.", "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.",
         "Slack webhook": "https://hooks.slack.com/services/T0/B0/",
         "Discord webhook": "https://discord.com/api/webhooks/1/",
+    }.items()
+} | {
+    f"{name} with separators": f"{prefix}{SEPARATED}"
+    for name, prefix in {
+        "NVIDIA": "nvapi-", "Figma": "figd_", "W&B": "wandb_v1_", "Tailscale": "tskey-auth-",
+        "Atlassian": "ATATT3x", "Google": "AIza", "Google OAuth": "ya29.", "Vault": "hvs.",
+        "SendGrid": "SG.abcd-fghijklmnop1.", "Grafana Cloud": "glc_", "Notion": "ntn_",
     }.items()
 } | {
     "AWS": "AKIA" + CORE.upper()[:16],

@@ -58,6 +58,8 @@ def test_what_stands_around_a_secret_stays():
         "sha256-0123456789abcdef0123456789abcdef refs-0123456789abcdef0123456789abcdef01234567",
         "teacher_0_generation_12_of_student_10 step_00000000000000000001",
         "123e4567-e89b-12d3-a456-426614174000",
+        "run.dir=sweep3lr0p0001bs64seed17wd0 base.path=Qwen2p5Coder7BInstructAWQ4bit",
+        f"check2sum3OfDigitsInListAndReturn {'0123ABCD' * 5}",
     ],
 )
 def test_what_is_no_secret_stays(text):

@@ -1,5 +1,6 @@
 import io
 import os
+import subprocess
 import sys
 
 import numpy
@@ -139,6 +140,11 @@ def closes():
     own = os.open(os.devnull, os.O_RDONLY)
     os.closerange(own - 1, own + 1)
 
+def closes_many():
+    os.closerange(3, 200)
+    global pipe
+    pipe = os.pipe()
+
 def closes_output(): os.close(1)
 
 def closes_stream(): sys.stdout.close()
@@ -173,6 +179,36 @@ def test_code_of_ones_own_that_ends_the_process_is_named(state_registry, tmp_pat
     (tmp_path / "own_script.py").write_text("import sys\nsys.exit()\n")
     with refuses("task.colour"):
         state_registry.find("own_script.main")
+
+
+CLOSING = """
+import os, own_state
+from azr_population.errors import UserError
+from azr_population.registry import EVERYTHING, Registry, trust
+
+trust(EVERYTHING)
+registry = Registry("task.colour")
+try:
+    registry.find("own_state.closes_many")()
+except UserError as error:
+    print(error)
+print([os.fstat(number).st_ino > 0 for number in own_state.pipe])
+os.rmdir(os.getcwd())
+print(registry.find("own_state.fine")())
+"""
+
+
+def test_the_users_own_files_stay_open_and_its_folder_may_go(tmp_path):
+    """In a process of its own, whose descriptors may all be closed."""
+    (tmp_path / "own_state.py").write_text(f"{STATE}\ndef fine(): return 1\n")
+    (tmp_path / "gone").mkdir()
+    python = [sys.executable, "-c", CLOSING]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
+    said = subprocess.run(
+        python, cwd=tmp_path / "gone", env=environment, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    assert "closes files that it has not opened" in said[0]
+    assert said[1:3] == ["[True, True]", "1"]
 
 
 def test_code_of_ones_own_that_closes_files_of_ours_is_named(state_registry, monkeypatch):

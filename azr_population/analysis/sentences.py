@@ -1,6 +1,7 @@
 """Sentences and words that numbers make: for comparisons, recipes, figures, runs and cross-play.
 
-All other modules take their sentences from here; they choose what is compared.
+Comparisons, recipes, cross-play and summaries of runs take them from here and choose what is
+compared.
 """
 
 from __future__ import annotations

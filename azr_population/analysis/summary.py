@@ -195,6 +195,7 @@ def _next(run: RunData) -> list[str]:
     play = f"azr-population play {path}"
     if run.last < steps:
         return [resume, play]
-    runs = (file.parent for file in sorted(run.path.parent.glob("*/config.yaml")))
-    others = [shlex.quote(str(each)) for each in runs if each != run.path]
+    beside = (file.parent for file in sorted(run.path.parent.glob("[!.]*/config.yaml")))
+    runs = [each for each in beside if each != run.path and (each / "metrics.jsonl").is_file()]
+    others = [shlex.quote(str(each)) for each in runs]
     return [play, resume, *(f"azr-population compare {path} {other}" for other in others[:1])]

@@ -268,13 +268,22 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
         if prompt is not None:
             records = player.ask(prompt)
         elif propose:
-            records = player.propose(player.domain.resolve_types([propose])[0])
+            records = player.propose(_type_named(player.domain, "--propose", propose))
         else:
             from azr_population.files import decode, read_text
 
             typed = solve == "-"
             program = decode(sys.stdin.buffer.read(), solve) if typed else read_text(Path(solve))
             type = options["task_type"]
-            wanted = player.domain.resolve_types([type] if type else None)[0]
+            wanted = _type_named(player.domain, "--type", type)
             records = player.solve(wanted, program.strip("\n"), options["inputs"])
         print_records(player, records, options["as_json"])
+
+
+def _type_named(domain: Any, option: str, name: str | None) -> str:
+    """The type of task that the option names; without a name the domain's first. Raises UserError:
+    the domain has no such type."""
+    try:
+        return domain.resolve_types([name] if name else None)[0]
+    except UserError as error:
+        raise UserError(str(error).replace("task.types=", f"{option} ", 1)) from None

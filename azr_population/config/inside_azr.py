@@ -40,7 +40,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     student_lr: float | None = Field(default=None, ge=0)
     """Learning rate of students. Empty: 10 * actor.optim.lr, which AZR chose for full weights."""
     teacher_lr: float | None = Field(default=None, ge=0)
-    """Empty: 0.15 of the students'; at 0.3 their tasks became too hard (ours)."""
+    """Empty: 0.15 of the students'; at 0.3 tasks became too hard on an earlier nano base."""
     agent_lr: float | None = Field(default=None, ge=0)
     """Learning rate of the single agent. Empty: the students'."""
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)

@@ -138,8 +138,9 @@ def _show_attempts(console: Console, exercise: Exercise, values: Mapping[str, st
         steps = printable(row.get("completion") or "(nothing)").strip().split("\n")
         name = printable(row.get("member") or "?")
         console.print(f"{name}, one of its {len(exercise.solved)} attempts:")
-        # One that was cut off ends with a step.
-        last = "(no answer)" if _TRACE.fullmatch(steps[-1]) else steps.pop()
+        # One that was cut off ends with a step; the answer `x = 5` is one, too.
+        cut_off = _TRACE.fullmatch(steps[-1]) and not right
+        last = "(no answer)" if cut_off else steps.pop()
         still_right = True  # what follows a wrong value may follow from it
         for line in steps:
             trace = _TRACE.fullmatch(line) if still_right else None

@@ -14,8 +14,10 @@ DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain", group="domains
 DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
 
 
-_CALLED = ("judge", "grade", "answer", "measure", "fingerprint", "eval_tasks")
-"""Methods of a user's domain that a run calls."""
+_OF_TEXTS = ("judge", "grade", "measure", "fingerprint")
+"""Methods of a user's domain that read what a model wrote: an exception of theirs makes one problem
+invalid (`invalid_if_unreadable`) and ends nothing."""
+_OF_TASKS = ("answer", "eval_tasks")
 
 
 @lru_cache(maxsize=64)
@@ -32,8 +34,9 @@ def find_domain(name: str) -> Domain:
             "azr_population.domains.domain.Domain",
             key="task.domain",
         )
-    for method in _CALLED:
-        setattr(domain, method, DOMAINS.contained(name, getattr(domain, method)))
+    for method in (*_OF_TEXTS, *_OF_TASKS):
+        contained = DOMAINS.contained(name, getattr(domain, method), raises=method in _OF_TEXTS)
+        object.__setattr__(domain, method, contained)  # the class may be a frozen dataclass
     return domain
 
 

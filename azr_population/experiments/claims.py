@@ -121,7 +121,7 @@ def draw_figure(
     claim = _claim(chart, signs, titles, against)
     number = {"change": "change, late minus early", "last": "at the end"}.get(chart.reduce, "late")
     note = f"Lines: means over seeds; bands: 95% intervals. Numbers: {number}, with 95% intervals."
-    heading = _heading(chart, claim, note, [len(of) for of in lines.values()])
+    heading = _heading(chart, claim, note, [len(samples.by_arm.get(arm, ())) for arm in lines])
     to_svg(drawing.properties(width=_PLOT), path, *heading)
     return frame, claim
 

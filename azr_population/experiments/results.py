@@ -112,7 +112,7 @@ def draw(plan: RecipePlan) -> Path:
         else:
             lines, sentence = draw_figure(chart, drawn, plan.lengths, plan.arms, path, results)
         if not sentence:
-            parts.append(f"No run has `{chart.metric}` yet.")
+            parts.append(f"No finished run has `{chart.metric}` yet.")
             continue
         files[f"{chart.file}.csv"] = lines
         parts += [f"![{sentence}]({chart.file}.svg)", chart.note]
@@ -190,7 +190,7 @@ def results_table(
                 | {"arm": arm, "n": len(values), **_bounds("", rows[label].value(arm))}
                 | {**_bounds(against, test), "p": test.p, "p_corrected": p}
                 | {
-                    "family": name if test.n else "",
+                    "family": "" if math.isnan(test.p) else name,
                     "values": " ".join(map("{:.6g}".format, values.values())),
                 }
                 | {"paper": row.paper, "differs": differs}

@@ -140,18 +140,28 @@ def members_digest(folder: Path) -> str:
     return total.hexdigest()
 
 
+EARLIER_INSIDE_AZR = (
+    "continue from the checkpoint before it by trainer.resume_mode=resume_path "
+    "trainer.resume_from_path=FOLDER"
+)
+"""The way out of a checkpoint of AZR's that cannot be continued."""
+
+
 @contextmanager
-def restoring(where: str, *parts: Any) -> Iterator[None]:
+def restoring(where: str, *parts: Any, way_out: str = "") -> Iterator[None]:
     """Inside, these parts of the checkpoint at `where`, which may come from anybody, are put in
-    place. Raises UserError: one has a value that no training leaves, or does not fit."""
+    place. Raises UserError: one has a value that no training leaves, or does not fit; `way_out`
+    continues from an earlier checkpoint."""
+    way_out = way_out or "move it away to continue from the one before"
     if unsound := next(filter(None, map(_unsound, parts)), None):
-        raise UserError(f"{where} holds {unsound}; continue from an earlier checkpoint")
+        raise UserError(f"{where} holds {unsound}; {way_out}")
     try:
         yield
+    except torch.cuda.OutOfMemoryError:
+        raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
-            f"{where} is damaged ({' '.join(repr(error).split()):.200}); move it away to continue "
-            "from the one before"
+            f"{where} is damaged ({' '.join(repr(error).split()):.200}); {way_out}"
         ) from error
 
 

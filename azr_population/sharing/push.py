@@ -136,14 +136,15 @@ def _facts(run: RunData, name: str) -> dict[str, object]:
             facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
         if (generation := figures.get("generation")) is not None:
             facts["generation"] = f"{generation:.0f}"
-    evals = [line for line in run.evals if line["member"] == name]
-    if "eval" in facts and evals:
-        shares = [_judged(line["greedy"]) for line in (evals[-1], evals[0])]
-        last, first = (interval_text(share, percent=True) for share in shares)
-        facts["eval"] = (
-            f"{last} of {shares[0].n} held-out tasks at step {evals[-1]['step']}; "
-            f"{first} at step {evals[0]['step']} of the run"
-        )
+    evals = [line for line in run.evals if line.get("member") == name]
+    # Before the last birth the name was another member's.
+    evals = [line for line in evals if line.get("generation") == evals[-1].get("generation")]
+    shares = [_judged(line["greedy"]) for line in evals]
+    if "eval" in facts and shares and shares[-1].n:
+        last, first = (interval_text(share, percent=True) for share in (shares[-1], shares[0]))
+        facts["eval"] = f"{last} of {shares[-1].n} held-out tasks at step {evals[-1]['step']}"
+        if len(evals) > 1:
+            facts["eval"] = f"{facts['eval']}; {first} at step {evals[0]['step']} of the run"
     for birth in run.births:
         if birth.child == name:
             facts["lineage"] = birth.origin

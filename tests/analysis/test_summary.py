@@ -138,6 +138,9 @@ def test_commands_go_on_with_the_run_and_compare_it_with_one_beside_it(tmp_path)
     play, resume = said(run).next
     assert play == f"azr-population play {run.path}" and resume.endswith("run.steps=120")
     other = shutil.copytree(run.path, tmp_path / "the other")
+    for no_run in (".hydra", "settings"):
+        (tmp_path / no_run).mkdir()
+        shutil.copy(run.path / "config.yaml", tmp_path / no_run)
     assert said(run).next[2:] == [f"azr-population compare {run.path} '{other}'"]
 
 

@@ -28,8 +28,8 @@ def played(write, monkeypatch, capsys):
         3, "failed", "wrong", prompt=PROMPT, completion="a=[3, 2, 0]\nb=[6, 7, 9]\n[6, 7, 9]"
     )
 
-    def play(text, *options, cut=""):
-        short = [line(3, "failed", "wrong", prompt=PROMPT, completion=cut)] if cut else []
+    def play(text, *options, cut="", verdict="failed", reason="wrong"):
+        short = [line(3, verdict, reason, prompt=PROMPT, completion=cut)] if cut else []
         run = write(right, wrong, *short)
         (run / "tasks.jsonl").write_text(json.dumps(TASK) + "\n")
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
@@ -58,6 +58,11 @@ def test_the_first_wrong_step_of_an_attempt_is_marked(played):
 def test_an_attempt_that_stops_before_its_answer(played):
     lines = [text.strip() for text in played("[0]\n", cut="a=[3, 2, 1]").splitlines()]
     assert lines.count("✓ a=[3, 2, 1]") == 2 and "✗ (no answer)" in lines
+
+
+def test_an_answer_may_look_like_a_step(played):
+    text = played("[0]\n", cut="x = 5", verdict="solved", reason="solved")
+    assert "✓ x = 5" in text and "(no answer)" not in text
 
 
 def test_an_empty_line_skips_and_q_ends(played):

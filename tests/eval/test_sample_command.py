@@ -84,6 +84,8 @@ def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
     assert "techer_0" in message and "teacher_0" in message
     assert "student_0" in refused(capsys, "sample", run, "--prompt", "x")
     assert "--propose" in refused(capsys, "sample", run, "teacher_0")
+    bogus = refused(capsys, "sample", run, "teacher_0", "--propose", "bogus")
+    assert "--propose bogus is unknown" in bogus
     assert str(tmp_path / "none") in refused(
         capsys, "sample", tmp_path / "none", "x", "--prompt", "x"
     )

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from refusals import refuses
 
@@ -104,7 +105,9 @@ def test_a_domain_that_fails_or_changes_the_process_is_contained(tmp_path, monke
         "    def measure(self, program):\n"
         "        torch.set_default_dtype(torch.float64)\n"
         "        return super().measure(program)\n\n"
-        "    def fingerprint(self, program):\n        raise SystemExit(3)\n"
+        "    def fingerprint(self, program):\n        raise SystemExit(3)\n\n"
+        "    def judge(self, proposals, *_):\n        raise ValueError('cannot read this')\n\n"
+        "    def eval_tasks(self, *_):\n        raise ValueError('no tasks')\n"
     )
     for folder in (EXAMPLES, tmp_path):
         monkeypatch.syspath_prepend(str(folder))
@@ -114,3 +117,7 @@ def test_a_domain_that_fails_or_changes_the_process_is_contained(tmp_path, monke
     assert torch.get_default_dtype() == torch.float32
     with refuses("task.domain"):
         domain.fingerprint("def f(x):\n    return x")
+    with refuses("task.domain"):
+        domain.eval_tasks(1, 1, [])
+    with pytest.raises(ValueError, match="cannot read this"):  # one problem's, not the run's end
+        domain.judge([], None, TaskConfig())

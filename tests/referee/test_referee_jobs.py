@@ -4,8 +4,10 @@ import pytest
 
 from azr_population.referee import Reason
 from azr_population.referee.jobs import CallOutcome, Job, PendingWork, WorkSchedule
+from azr_population.referee.procedures import grade
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.wire import Call, Report, SandboxWork
+from azr_population.referee.verdicts import Question
 
 OK, ERROR = CallOutcome(Reason.OK, "1"), CallOutcome(Reason.ERROR, "E")
 HERE, THERE = "a worker", "another worker"
@@ -67,6 +69,45 @@ def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
     assert queue.next(HERE) is None
     assert [queue.next(THERE).call, queue.next(THERE).call] == [2, 3]
     assert queue.next(THERE) is None and len(queue) == 0
+
+
+def test_first_runs_stay_with_one_worker_until_it_is_lost():
+    """Else a second run may go to the worker of the same call's first run."""
+    queue = waiting(task(two_workers=True))
+    assert queue.next(HERE).finish(Report(wire.END_DONE, 0, frame(wire.OK)))
+    assert queue.next(THERE) is None
+    lost = queue.next(HERE)
+    assert lost.call == 1 and not lost.finish(None)
+    queue.add(lost.task)
+    assert queue.next(THERE).call == 1 and queue.next(THERE) is None
+    assert queue.next(HERE).call == 2
+
+
+LATE = CallOutcome(Reason.TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("again", "reasons"),
+    [
+        (OK, ["solved", "wrong"]),
+        (LATE, ["nondeterministic"] * 2),
+        (ERROR, ["nondeterministic"] * 2),
+    ],
+)
+@pytest.mark.parametrize("kind", ["code_i", "code_f"])
+def test_a_gold_answer_that_runs_out_of_time_is_judged_once_more(kind, again, reasons):
+    program = "def f(x): return 1"
+    answers = ("1", "2") if kind == "code_i" else ("def f(x): return 1 ", "def f(x): return 2")
+    asked = grade(Question(kind, program, ("3",), ("1",), answers))
+    other = CallOutcome(Reason.OK, "2")
+    works = asked.send(None)
+    outcomes = [[OK, other, LATE]] if kind == "code_i" else [[OK], [other], [LATE]]
+    assert [len(work.calls) for work in works] == list(map(len, outcomes))
+    (work,) = asked.send(outcomes)
+    assert work.source == program and len(work.calls) == 1
+    with pytest.raises(StopIteration) as end:
+        asked.send([[again]])
+    assert [verdict.reason for verdict in end.value.value] == reasons
 
 
 NOT_UTF_8 = frame(wire.OK, b"\xff\xfe")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from base64 import b64decode
+from pathlib import Path
 
 import pytest
 import torch
@@ -99,6 +100,13 @@ def test_a_member_is_pushed_with_its_card(members, hub):
     assert (header["base_model"], header["license"]) == ("owner/base", "mit")
     assert "- eval: 25.0% [4.6, 69.9] of 4 held-out tasks at step 2; 0.0% [0.0, 49.0] at" in card
     assert "- run: run\n" in card and "somebody" not in card
+
+
+def test_a_card_has_no_score_of_who_had_the_name_before(tmp_path):
+    run = Path(__file__).parents[2] / "examples" / "runs" / "4t4s"
+    assert main(["push", str(run), "student_0", "--out", str(tmp_path / "out")]) == 0
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "of 60 held-out tasks at step 20\n" in card and "student_3) at step 10" in card
 
 
 def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):

@@ -7,7 +7,12 @@ from typing import Any
 
 from azr_population.engines.workers.worker import EngineWorker
 from azr_population.errors import UserError
-from azr_population.runs.checkpoint import read_tensors, restoring, save_checkpoint
+from azr_population.runs.checkpoint import (
+    EARLIER_INSIDE_AZR,
+    read_tensors,
+    restoring,
+    save_checkpoint,
+)
 
 
 class PopulationWorker(EngineWorker):
@@ -21,7 +26,7 @@ class PopulationWorker(EngineWorker):
     def load_checkpoint(self, folder: str, step: int) -> None:
         """Every rank takes the members of a checkpoint that the trainer found to be sound."""
         tensors = read_tensors(Path(folder), step, mapped=True)
-        with restoring(f"{folder}/step_{step}", tensors):
+        with restoring(f"{folder}/step_{step}", tensors, way_out=EARLIER_INSIDE_AZR):
             stored, slots = len(tensors["adapters"]), self.settings.slots
             try:
                 if stored != slots:

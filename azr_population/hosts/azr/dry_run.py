@@ -7,11 +7,13 @@ another machine (`population.gpu_memory`, `population.gpu`), it only notes what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from azr_population.engines import memory
 from azr_population.engines.memory import GpuLayout
 from azr_population.engines.step_counts import MEASURED_SHARES, StepCounts
+from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.fitting import Machine, Start
 from azr_population.hosts.azr.settings import as_typed
@@ -28,7 +30,10 @@ def page(config: Any, start: Start) -> tuple[list[str], bool]:
     settings, machine = start.plan.settings, start.machine
     elsewhere = settings.gpu is not None or settings.gpu_memory is not None
     faults = start.faults + ([] if elsewhere else start.lacking_here)
-    lines = list(_who(config, start.plan))
+    lines: list[str] = []
+    # What cannot be described is among the faults, which are all shown.
+    with suppress(UserError) if faults else nullcontext():
+        lines += _who(config, start.plan)
     if start.layout is None:
         lines.append(f"memory and counts: not worked out {start.why_no_layout}")
     else:

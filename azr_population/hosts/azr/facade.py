@@ -35,7 +35,7 @@ from azr_population.hosts.azr.batches import (
     with_responses,
 )
 from azr_population.method.population import Population
-from azr_population.runs.checkpoint import load_latest, restoring
+from azr_population.runs.checkpoint import EARLIER_INSIDE_AZR, load_latest, restoring
 from azr_population.runs.records import by_number
 
 FOLDER = "population"
@@ -188,7 +188,8 @@ class PopulationWorkerGroup:
             raise UserError(f"{local_path} holds no population: it was written by stock AZR")
         checkpoint = load_latest(folder, mapped=True)  # hashed here, once for all ranks
         self.engine.call("load_checkpoint", str(folder), checkpoint.step)
-        with restoring(f"{folder}/step_{checkpoint.step}", checkpoint.plain):
+        where = f"{folder}/step_{checkpoint.step}"
+        with restoring(where, checkpoint.plain, way_out=EARLIER_INSIDE_AZR):
             self._population.load_state(checkpoint.plain)
         self._saved_at(checkpoint.step)
 

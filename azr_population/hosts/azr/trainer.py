@@ -45,6 +45,7 @@ from azr_population.printable import redact
 from azr_population.registry import imported, trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.azr_log import VALIDATION
+from azr_population.runs.checkpoint import EARLIER_INSIDE_AZR
 from azr_population.runs.records import mean
 from azr_population.versions import environment
 
@@ -311,8 +312,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         super()._load_checkpoint()
         step = self.global_steps
         if step:
-            before = "continue from the checkpoint before it by trainer.resume_mode=resume_path"
-            self.directory.refuse_lost_steps(step, f"{before} trainer.resume_from_path=FOLDER")
+            self.directory.refuse_lost_steps(step, EARLIER_INSIDE_AZR)
         else:
             self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(step)

@@ -48,8 +48,10 @@ def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
 
 def names(code: CodeType) -> frozenset[str]:
     """The names in a program: attributes, globals, modules."""
-    inner = (constant for constant in code.co_consts if type(constant) is CodeType)
-    return frozenset(code.co_names).union(*map(names, inner))
+    codes = [code]
+    for inner in codes:  # grows while it is gone through: code may be nested deeply
+        codes += [constant for constant in inner.co_consts if type(constant) is CodeType]
+    return frozenset().union(*(inner.co_names for inner in codes))
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:

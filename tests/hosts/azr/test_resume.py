@@ -116,5 +116,6 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path, monkeypatch, value, named):
     group._population, group.engine = population, SimpleNamespace(call=lambda *_: None)
     monkeypatch.setattr(facade, "_members_folder", lambda path: tmp_path)
     monkeypatch.setattr(facade, "load_latest", lambda *_, **__: Checkpoint(3, {}, state, ()))
-    with refuses(named):
-        group.load_checkpoint("actor")
+    for said in (named, "trainer.resume_from_path=FOLDER"):
+        with refuses(said):
+            group.load_checkpoint("actor")
