@@ -57,12 +57,12 @@ class PendingWork:
     procedure: _Running | None = None
     """The procedure that waits for it."""
     two_workers: bool = False
-    """Calls with `again` go to another worker than the others, which all go to one."""
+    """A call with `again` goes to another worker than the same call without."""
     outcomes: list[CallOutcome | None] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
     """Calls that a worker is making."""
-    home: object = None
-    """The worker of the first call, until it is lost."""
+    makers: dict[wire.Call, object] = field(default_factory=dict)
+    """The worker of each call without `again`."""
     losses: int = 0
     kills: int = 0
     crashes: Counter[int] = field(default_factory=Counter)
@@ -84,10 +84,10 @@ class PendingWork:
         """The call that this worker may make now."""
         waiting = self.waiting
         if self.two_workers:
-            first = [n for n in waiting if not self.work.calls[n].again]
-            if self.home is not None and (self.home is worker) != bool(first):
-                return None
-            waiting = first or waiting
+            calls = self.work.calls
+            makers = {n: self.makers.get(calls[n]._replace(again=False)) for n in waiting}
+            first = [n for n in waiting if not calls[n].again]
+            waiting = first or [n for n in waiting if makers[n] is not worker]
         # The first goes ahead: its failure often settles the others.
         return waiting[0] if waiting and (waiting[0] == 0 or self.outcomes[0]) else None
 
@@ -111,9 +111,10 @@ class Job:
     def __init__(self, task: PendingWork, call: int, worker: object = None) -> None:
         self.task = task
         self.call = call
-        self._worker = worker
         task.in_flight.add(call)
-        task.home = task.home or worker
+        made = task.work.calls[call]
+        if not made.again:
+            task.makers[made] = worker
 
     def packed(self, settings: RefereeSettings) -> bytes:
         """The bytes to send, without a trace of the call's purpose.
@@ -131,12 +132,6 @@ class Job:
     def finish(self, report: Report | None) -> bool:
         """Stores what a child reported; a call without an outcome is made again. False if the
         worker is lost (None) or our code cannot have written the report."""
-        sound = self._finish(report)
-        if not sound and self.task.home is self._worker:
-            self.task.home = None  # another worker makes the first calls that are left
-        return sound
-
-    def _finish(self, report: Report | None) -> bool:
         task, call = self.task, self.call
         task.in_flight.discard(call)
         if report is None:
