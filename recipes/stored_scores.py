@@ -1,6 +1,6 @@
 """Scores of stored members at tasks, and the mean of several, for what a run does not record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -8,6 +8,8 @@ from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.eval.members import find_members
+from azr_population.experiments.plan import PlannedRun, RecipePlan
+from azr_population.experiments.recipes import read_arms, read_recipe, seed_numbers
 from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
 from azr_population.reading.tidy import seed_folders
@@ -18,6 +20,25 @@ from azr_population.weights.operators import weighted_sum
 def numbered_runs(arm: Path) -> dict[int, Path]:
     """The runs seed_N of an arm's folder, by N."""
     return {int(run.name.removeprefix("seed_")): run for run in seed_folders(arm)}
+
+
+def study_seeds() -> range:
+    """The seeds that decide in population_or_not: of no others is anything said."""
+    return seed_numbers(read_arms().protocols["population_or_not"].seeds)
+
+
+def study_runs(out: Path, arm: str) -> dict[int, PlannedRun]:
+    """The finished runs of an arm of population_or_not by seed, in the recipe's `--out`; where one
+    is not there, its committed results, which have no members."""
+    arms = read_arms()
+    recipe = read_recipe("population_or_not", arms)
+    plan = RecipePlan(recipe, arms, from_results=True, arms=arm, out=out)
+    return {run.seed: run for run in plan.runs if run.finished}
+
+
+def with_members(runs: Mapping[int, PlannedRun]) -> dict[int, Path]:
+    """The folders of those runs that have their members."""
+    return {seed: run.path for seed, run in runs.items() if not run.directory.results_only}
 
 
 def deep_tasks(per_type: int, seed: int, types: Sequence[str]) -> list[Task]:

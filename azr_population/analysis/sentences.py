@@ -83,23 +83,26 @@ def comparison_sentence(
 
 def _excluded(test: Estimate, margin: float) -> str:
     """Differences that a test without a verdict rules out, and seeds that would show `WORTH`."""
-    seeds = seeds_for(test.sd, WORTH, test.level) or "above 200"
+    needed = seeds_for(test.upper_sd, WORTH, test.level)
     worth = f"{100 * WORTH:.0f} points" + " beyond the margin" * (margin != 0)
+    more = f"up to {needed}" if needed else "perhaps more than 200"
     return (
-        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {seeds} "
+        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {more} "
         "seeds an arm"
     )
 
 
-def verdict_of(test: Estimate, margin: float, planned: int) -> str:
+def verdict_of(test: Estimate, margin: float, planned: int | None) -> str:
     """`shown`, `refuted`, `not shown`, or why it is `not decided`; the test's p is corrected.
 
     Args:
         margin: the hypothesis is that the mean is above it.
-        planned: seeds of each arm at which it is decided.
+        planned: seeds of each arm at which it is decided; None for runs of other seeds.
     """
     if not test.n:
         return "not decided: nothing was measured"
+    if planned is None:
+        return "not decided (planned for other seeds)"
     if set(test.counts) != {planned}:
         return f"not decided (planned for {planned} seeds, here {counts_text(test)})"
     if math.isnan(test.p):
@@ -124,7 +127,8 @@ def hypothesis_sentence(
     b minus a: +2.4 points [-0.4, 5.1] (98.8% interval), n=6, p=0.1: not shown`. A share of tasks
     says what its null excludes."""
     compared = f"`{arm}`" + (f" minus `{than}`" if than else "")
-    text = f"{claim} {row}, {compared}" + (f" (above {margin:g}?)" if margin else "")
+    limit = f"{100 * margin:g} points" if percent else f"{margin:g}"
+    text = f"{claim} {row}, {compared}" + (f" (above {limit}?)" if margin else "")
     if test.n:
         numbers = interval_text(test, percent, signed=bool(than))
         level, seeds = f"{1 - test.level:.1%} interval", counts_text(test)

@@ -112,7 +112,9 @@ def _held_out(run: RunData) -> str:
     texts, same = list[str](), Counter[str]()
     for key in evals[0]:
         if key.count("/") == 3 and key.startswith("eval/greedy/") and key in evals[-1]:
-            first, last = (finite_or_none(line[key]) or 0.0 for line in (evals[0], evals[-1]))
+            first, last = (finite_or_none(line[key]) for line in (evals[0], evals[-1]))
+            if first is None or last is None:
+                continue
             if min(first, last) > 0.99 or max(first, last) < 0.01:
                 same[f"{first:.0%}"] += 1
             else:

@@ -198,10 +198,11 @@ def page_of(outcome: CrossPlay, text: Sequence[str]) -> str:
     cells = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
         for student, solved in zip(outcome.students, rates, strict=True):
-            test = interval(solved.tolist())
+            judged = solved[~np.isnan(solved)]
+            test = interval(judged.tolist())
             cells.append(
                 {"row": label(teacher), "column": label(student), "value": test.mean}
-                | {"low": test.low, "high": test.high, "count": len(solved)}
+                | {"low": test.low, "high": test.high, "count": len(judged)}
             )
     frame = pd.DataFrame(cells)
     frame[["low", "high"]] = frame[["low", "high"]].clip(0.0, 1.0)

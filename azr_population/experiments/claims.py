@@ -95,7 +95,7 @@ def draw_figure(
     percent, estimates = samples.percent, {arm: samples.value(arm) for arm in lines}
     titles = {arm: arms.find(arm).title for arm in lines}
     # A bound beyond what is possible says nothing.
-    bounds = (0.0, 1.0) if percent else ()
+    bounds = samples.metric.bounds("last") if samples.metric else ()
     frame = pd.concat([band(of, *bounds).assign(series=titles[arm]) for arm, of in lines.items()])
     changes = chart.reduce == "change"
     palette = dict(zip(arms.arms, itertools.cycle(charts.CATEGORIES), strict=False))

@@ -104,9 +104,10 @@ class RecipePlan:
         self.from_results, self.save_results = from_results, save_results
         self.protocol = all_arms.protocols[recipe.protocol]
         self.out = out or Path("runs/recipes")
-        self.planned = len(seed_numbers(self.protocol.seeds))
-        """Seeds of each arm at which hypotheses are decided."""
-        self.seeds = _seeds(seeds, self.protocol.seeds)
+        self.seeds, usual = _seeds(seeds, self.protocol.seeds), seed_numbers(self.protocol.seeds)
+        self.planned = len(usual) if {*self.seeds} <= {*usual} else None
+        """Seeds of each arm at which hypotheses are decided; None for other seeds, which decide
+        nothing."""
         names = arms.split(",") if arms else recipe.arms
         self.runs = [self._run(name, seed, steps) for seed in self.seeds for name in names]
         """Seed by seed."""

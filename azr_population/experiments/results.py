@@ -77,7 +77,8 @@ def draw(plan: RecipePlan) -> Path:
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
         folder.mkdir(parents=True, exist_ok=True)
-    files = {"budget.csv": _budget(runs)}
+    shortest = min(plan.lengths.values())
+    files = {"budget.csv": _budget(runs, shortest)}
     heading = [
         f"# {recipe.title} ({recipe.figure}), nano scale",
         f"Made by `{command()}`.",
@@ -116,7 +117,7 @@ def draw(plan: RecipePlan) -> Path:
             continue
         files[f"{chart.file}.csv"] = lines
         parts += [f"![{sentence}]({chart.file}.svg)", chart.note]
-    parts.append("What a member had per step (whole runs, means over seeds):")
+    parts.append(f"What a member had per step (steps 1 to {shortest}, means over seeds):")
     parts.append(_markdown(files["budget.csv"]))
     for name, content in files.items():
         text = content.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -132,7 +133,7 @@ def draw(plan: RecipePlan) -> Path:
     return summary
 
 
-def decide(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
+def decide(recipe: Recipe, rows: Rows, planned: int | None) -> pd.DataFrame:
     """A line per hypothesis: what it says, its test and the verdict, p by Holm's correction.
     Intervals are at Bonferroni's level, since Holm's has none. Hypotheses are decided at `planned`
     seeds of each arm."""
@@ -159,7 +160,7 @@ def decide(recipe: Recipe, rows: Rows, planned: int) -> pd.DataFrame:
 
 
 def results_table(
-    recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int
+    recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int | None
 ) -> pd.DataFrame:
     """A line per row and arm: mean and difference to the baseline, each with its interval; p, also
     corrected by Holm within its `family` (`hypotheses`, or all other `differences`); the values of
@@ -174,7 +175,7 @@ def results_table(
     decided = {
         (line.row, line.arm): (line.p, "hypotheses", line.verdict in ("shown", "refuted"))
         for line in hypotheses.itertuples()
-        if line.than == baseline
+        if line.than == baseline and not line.margin
     }
     family = with_holm({key: test for key, test in tests.items() if key not in decided})
     decided |= {
@@ -264,12 +265,13 @@ def _hypotheses_markdown(recipe: Recipe, hypotheses: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _budget(runs: Runs) -> pd.DataFrame:
-    """The budget of a member of each arm per step, which says whether the comparison is fair."""
+def _budget(runs: Runs, steps: int) -> pd.DataFrame:
+    """The budget of a member of each arm per step, which says whether the comparison is fair;
+    programs grow, so all up to the same step."""
     lines = []
     for arm, by_seed in runs.items():
         played = list(by_seed.values())
-        used = pd.DataFrame([budget(run.of_run, run.members) for run in played]).mean()
+        used = pd.DataFrame([budget(run.of_run, run.members, steps) for run in played]).mean()
         members = played[0].members
         line: dict[str, Any] = {"arm": arm, "members": members}
         for key, title in BUDGET.items():

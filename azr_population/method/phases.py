@@ -129,7 +129,7 @@ def solve_and_grade(
     samples: int = 1,
     temperature: float = 1.0,
 ) -> list[Replay]:
-    """A member's attempts at tasks outside a step, graded. A task without one is none that can be
+    """A member's attempts at tasks outside a step, graded. A task without any is one that cannot be
     judged: its own answer is not always right, or our code fails on an attempt."""
     member = Member(f"the member in slot {slot}", Role.STUDENT, slot)
     problems = [Replay(member, task.type, task) for task in tasks]

@@ -56,7 +56,6 @@ class Population:
         self.domain = domain
         self.streams = Streams(config.seed)
         self.matchmaker = Matchmaker(config.matchmaking)
-        self.ratings = self.matchmaker.ratings
         self.roster = Roster.make(self.config.teachers, self.config.students)
         self.evolution = Evolution(config.evolution, self.streams)
         for member in self.roster:
@@ -142,7 +141,7 @@ class Population:
             win_probability = self.matchmaker.win_probability(match)
             before = teacher.rating.mu, student.rating.mu
             if teacher is not student:
-                teacher.rating, student.rating = self.ratings.rate_match(
+                teacher.rating, student.rating = self.matchmaker.ratings.rate_match(
                     teacher.rating, student.rating, games
                 )
             records.append(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from io import BufferedIOBase
 from typing import Any, NoReturn
 
+from azr_population.runs.records import finite_or_none
+
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("options", "fitness", "shares"), dict),
     **dict.fromkeys(("parents", "inputs", "outputs", "answers", "solved", "reasons"), list),
@@ -48,16 +50,15 @@ def parse(line: bytes) -> dict[str, Any] | None:
     sound = all(value is None or isinstance(value, kind) for value, kind in kinds)
     if not sound or not 0 <= row["step"] < 2**31:
         return None
-    return {key: None if _is_no_number(key, value) else value for key, value in row.items()}
+    return {key: value if _sound_metric(key, value) else None for key, value in row.items()}
 
 
-def _is_no_number(key: str, value: Any) -> bool:
-    """Whether a metric is not a number, or above 1e100, where its square would overflow."""
+def _sound_metric(key: str, value: Any) -> bool:
+    """Whether a field is null, no metric, or a metric that is a number (all of a list's are)."""
     if key in _SCORES:
-        return any(_is_no_number("/", score) for score in value or ())
-    if "/" not in key and key not in _NUMBERS:
-        return False
-    return value is not None and not (type(value) in (int, float) and abs(value) < 1e100)
+        return all(_sound_metric("/", score) for score in value or ())
+    metric = "/" in key or key in _NUMBERS
+    return value is None or not metric or finite_or_none(value) is not None
 
 
 def _no_number(text: str) -> NoReturn:

@@ -45,6 +45,9 @@ class Watch:
         """`uses_replay`: whether the run has what keeps students from forgetting."""
         self._uses_replay = uses_replay
         self._recent: dict[tuple[str, Any, str], list[float]] = {}
+        self._generation: dict[str, Any] = {}
+        """Of each member in the line before: the line of a birth has the child's generation and the
+        results of the member that it replaced."""
         self._best: dict[tuple[str, Any], Sequence[float]] = {}
         self._given: set[tuple[str, Any, str]] = set()
 
@@ -64,7 +67,7 @@ class Watch:
             value = finite_or_none(line[key])
             if value is None or f"{member}_0/generation" in line:
                 continue
-            step, generation = line["step"], line.get(f"{member}/generation")
+            step, generation = line["step"], self._generation.get(member, 0)
             window = self._recent.setdefault((member, generation, metric), [])
             window.append(value)
             del window[:-STEPS]
@@ -73,6 +76,8 @@ class Watch:
             if text and self._is_new(member, generation, kind):
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 yield RunWarning(step, member, kind, text)
+        generations = ((key.partition("/"), number) for key, number in line.items())
+        self._generation.update((who, n) for (who, _, of), n in generations if of == "generation")
 
     def _read_evals(self, rows: Iterable[Record]) -> Iterator[RunWarning]:
         """Lines of `evals.jsonl`: an eval is worse than the student's best one by more than

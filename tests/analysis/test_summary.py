@@ -169,6 +169,8 @@ def test_held_out_groups_are_told_in_their_order_and_what_is_always_or_never_sol
         "1 others 100% throughout, 2 others 0% throughout."
     )
     assert _held_out(SimpleNamespace(lines=lines[:1])) == ""
+    lines[1]["eval/greedy/deep/10"] = None
+    assert ", 10 " not in _held_out(SimpleNamespace(lines=lines))
 
 
 def test_programs_grow_only_beyond_noise():

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from azr_population.eval.crossplay import CrossPlay
+from azr_population.analysis import charts
+from azr_population.eval.crossplay import CrossPlay, page_of
 from azr_population.eval.members import StoredMember
 
 
@@ -36,3 +37,13 @@ def test_a_teacher_without_a_valid_task_is_left_out():
     outcome = outcome_of(rates, (50, 100), (50, 100))
     assert np.isnan(outcome.matrix[1]).all()
     assert list(outcome.slopes()[""]) == ["student"]
+
+
+def test_a_task_that_could_not_be_judged_is_left_out_of_its_cell(monkeypatch):
+    drawn = []
+    heatmap = charts.heatmap
+    monkeypatch.setattr(
+        charts, "heatmap", lambda frame, **o: drawn.append(frame) or heatmap(frame, **o)
+    )
+    page_of(outcome_of([np.array([[1.0, 0.0, 1.0, np.nan]])], (10,), (10,)), [])
+    assert drawn[0]["value"][0] == pytest.approx(2 / 3) and drawn[0]["count"][0] == 3

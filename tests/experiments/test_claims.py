@@ -92,6 +92,12 @@ def test_a_value_to_hold_the_arms_against_is_a_line_with_its_name(tmp_path):
     assert "corpus" in words(svg) and " 4.5 " in words(svg)
 
 
+def test_a_band_ends_where_the_table_does(tmp_path):
+    tables = {"single": {f"seed_{n}": run(last, last) for n, last in enumerate((0.5, 0.6, 6.0))}}
+    frame, _, svg = drawn(tmp_path, {"metric": "lines", "title": "L", "reduce": "last"}, tables)
+    assert set(frame["low"]) == {0.0} and "2.4 [0.0, 10.2]" in words(svg)
+
+
 def test_labels_at_lines_ends_do_not_overlap_and_stay_in_the_plot():
     ends = {"a": 0.9, "b": 0.9, "c": 0.89, "d": 0.1}
     frame = pd.DataFrame({"series": ends, "value": ends, "step": 1, "member": None})

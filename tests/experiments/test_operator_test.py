@@ -2,6 +2,7 @@
 
 import itertools
 from random import Random
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -15,7 +16,7 @@ def operator_test(recipe_script):
     return recipe_script("paper/fig6_children/operator_test.py")
 
 
-def made_scores(test, shifts, seeds=8, noise=0.004):
+def made_scores(test, shifts, seeds=12, noise=0.004):
     draw = Random(3)
     rows = [
         (seed, arm, step, 0.3 + shifts.get(arm, 0.0) * (step > 0) + draw.gauss(0, noise))
@@ -37,6 +38,28 @@ def test_only_what_lies_within_the_margin_is_equal(operator_test, tmp_path):
     assert "6 of 8" in (tmp_path / "a.svg").read_text()
 
 
+def test_fewer_seeds_decide_nothing(operator_test, tmp_path):
+    scores = made_scores(operator_test, {})
+    table = operator_test.table(scores[scores["seed"] < 11])
+    assert not table["equal"].any()
+    assert operator_test.draw(table, tmp_path / "a.svg").endswith("not decided, 11 of 12 seeds")
+    # One arm less of the last seed, and a file of two arms.
+    cut = scores[(scores["seed"] < 11) | (scores["arm"] != "dare")]
+    assert set(operator_test.ARMS[1:]) - set(operator_test.table(cut).query("equal")["arm"]) == {
+        "dare"
+    }
+    begun = operator_test.table(scores[scores["arm"].isin(["untouched", "dare"])])
+    assert list(begun["arm"]) == ["dare"] and list(begun["above copy_parent [95%]"]) == [""]
+
+
+def test_parents_are_the_best_by_mu_less_three_sigma(operator_test):
+    def student(name, mu, sigma):
+        return SimpleNamespace(name=name, metrics={"mu": mu, "sigma": sigma})
+
+    students = [student("a", 25.0, 0.5), student("child", 25.4, 8.0), student("b", 25.4, 0.5)]
+    assert [one.name for one in operator_test.best_rated(students)] == ["b", "a", "child"]
+
+
 def test_noise_beyond_the_margin_is_not_called_equal(operator_test):
     table = operator_test.table(made_scores(operator_test, {}, seeds=4, noise=0.03))
     assert not table["equal"].any()
@@ -51,9 +74,8 @@ def test_a_miniature_is_played_and_continued(operator_test, tmp_path, monkeypatc
     monkeypatch.setattr(operator_test, "ENDS", (1, 2))
     run = tmp_path / "runs" / "4t4s" / "seed_5"
     assert main(["train", *SMALL, "population=4t4s", "run.steps=1", f"run.dir={run}"]) == 0
-    run.with_suffix(".log").touch()  # as a recipe leaves them
     scores = tmp_path / "scores.csv"
-    operator_test.play(tmp_path / "runs", scores)
+    operator_test.play({5: run}, scores)
     table = pd.read_csv(scores)
     assert list(table["arm"].unique()) == list(operator_test.ARMS) and len(table) == 33
     births = table[table["step"] == 0].set_index("arm")["score"]
@@ -61,5 +83,5 @@ def test_a_miniature_is_played_and_continued(operator_test, tmp_path, monkeypatc
     # An arm that is missing is played again, with the same numbers.
     kept = scores.read_text().splitlines(keepends=True)
     scores.write_text("".join(kept[:-3]))
-    operator_test.play(tmp_path / "runs", scores)
+    operator_test.play({5: run}, scores)
     assert scores.read_text().splitlines(keepends=True) == kept

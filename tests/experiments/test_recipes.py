@@ -213,6 +213,38 @@ def test_a_recipe_decides_at_its_planned_number_of_seeds_alone(seeds, word):
     assert frame["differs"].any() == (seeds == 4)
 
 
+def test_other_seeds_decide_nothing(tmp_path):
+    """A second set of seeds is reported beside the first and changes no verdict."""
+
+    def planned(seeds):
+        arms = read_arms()
+        recipe = read_recipe("population_or_not", arms)
+        return RecipePlan(recipe, arms, seeds=seeds, out=tmp_path).planned
+
+    assert planned(None) == planned("101-106") == 12
+    assert planned("201-212") is planned("101-113") is None
+    tables = {
+        arm: {f"seed_{n}": table(score + 0.001 * n) for n in range(4)}
+        for arm, score in {"one": 0.3, "two": 0.5}.items()
+    }
+    frame, answers = decided(RECIPE, tables, {"one": 4, "two": 4}, None)
+    assert answers["verdict"][0] == "not decided (planned for other seeds)"
+    assert not frame["differs"].any()
+
+
+def test_a_margin_has_its_unit_and_leaves_the_difference_to_the_table():
+    margin = RECIPE.hypotheses[0].model_copy(update={"margin": 0.3})
+    recipe = RECIPE.model_copy(update={"hypotheses": (margin,)})
+    tables = {
+        arm: {f"seed_{n}": table(score + 0.01 * n) for n in range(4)}
+        for arm, score in {"one": 0.3, "two": 0.302}.items()
+    }
+    frame, answers = decided(recipe, tables, {"one": 4, "two": 4}, 4)
+    assert "(above 30 points?)" in answers["sentence"][0] and answers["verdict"][0] == "refuted"
+    row = frame.set_index(["row", "arm"]).loc["eval at the end", "two"]
+    assert row["family"] == "differences" and not row["differs"]
+
+
 def test_a_level_is_spent_over_all_claims_of_a_recipe():
     """Each at the full level, one of two was falsely shown or refuted in 9%."""
     two = (RECIPE.hypotheses[0], RECIPE.hypotheses[0].model_copy(update={"margin": 0.1}))
@@ -325,6 +357,7 @@ def test_verdicts():
     for counts in ((5, 5), (4, 3), (4, 1)):
         assert of(*above, counts).startswith("not decided (planned")
     assert of(1.0, math.nan, math.nan, math.nan).startswith("not decided")
+    assert verdict_of(Estimate(*above[:3], (4, 4), 0.01), 0.0, None).endswith("for other seeds)")
     margin = planned.model_copy(update={"margin": 0.5})
     assert of(1.0, 0.1, 2.0, 0.2, (4,), margin) == "not shown"
     assert of(0.1, -0.1, 0.3, 0.01, (4,), margin) == "refuted"
@@ -342,7 +375,8 @@ def test_holm_decides_and_a_null_says_what_it_excludes(tmp_path):
     answers = decide(two, rows, 6)
     assert list(answers["verdict"]) == ["not shown"] * 2
     assert "more than 4.3 points is excluded" in answers["sentence"][0]
-    assert "3 points would take" in answers["sentence"][0]
+    # The seeds by the upper bound of the spread, as in `compare`; 11 by the estimate itself.
+    assert "3 points would take up to 17 seeds an arm" in answers["sentence"][0]
     shifted = {key: value + 0.011 for key, value in scores["two"].items()}
     scores |= {"three": {key: value + 0.5 for key, value in shifted.items()}}
     first = two.hypotheses[0].model_copy(update={"arm": "three"})

@@ -1,6 +1,7 @@
 """recipes/questions/population_or_not/secondary: ages, and a miniature of all of it."""
 
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -8,6 +9,8 @@ import pytest
 from small_run import SMALL
 
 from azr_population.cli.app import main
+from azr_population.experiments.plan import PlannedRun
+from azr_population.recipes.stored_scores import study_runs, study_seeds, with_members
 
 
 @pytest.fixture
@@ -30,24 +33,45 @@ def test_the_age_of_the_replaced_counts_from_the_last_birth_in_that_slot(seconda
     assert secondary.ages_of_the_replaced(run, "teacher") == [5]
 
 
+def test_committed_runs_count_but_have_no_members(tmp_path):
+    other = tmp_path / "population_or_not" / "4t4s" / "seed_201"
+    other.mkdir(parents=True)
+    (other / "config.yaml").write_text("seed: 201\n")
+    runs = study_runs(tmp_path, "4t4s")
+    assert {101, 102} <= set(runs) <= set(study_seeds()) == set(range(101, 113))
+    assert with_members(runs) == {}
+
+
 @pytest.mark.slow
 def test_a_miniature_of_the_analyses(secondary, tmp_path, monkeypatch):
     monkeypatch.setattr(secondary, "STEP", 2)
     monkeypatch.setattr(secondary, "FIRST", 1)
     monkeypatch.setattr(secondary, "TASKS_PER_RUN", 2)
     monkeypatch.setattr(secondary, "EVAL_TASKS", 24)
-    for arm, steps in (("1t1s", 3), ("4t4s", 2)):
-        for seed in (1, 2, 3):
-            folder = tmp_path / arm / f"seed_{seed}"
-            overrides = [f"population={arm}", f"run.steps={steps}", f"seed={seed}"]
-            assert main(["train", *SMALL, *overrides, f"run.dir={folder}"]) == 0
+    runs = {
+        arm: {n: PlannedRun(arm, n, steps, tmp_path / arm / f"seed_{n}", ()) for n in (1, 2, 3)}
+        for arm, steps in (("1t1s", 3), ("4t4s", 2))
+    }
+    monkeypatch.setattr(secondary, "study_runs", lambda folder, arm: runs[arm])
+    for run in (run for of_arm in runs.values() for run in of_arm.values()):
+        overrides = [f"population={run.arm_name}", f"run.steps={run.steps}", f"seed={run.seed}"]
+        assert main(["train", *SMALL, *overrides, f"run.dir={run.path}"]) == 0
     out = tmp_path / "out.json"
     monkeypatch.setattr(sys, "argv", ["secondary.py", str(tmp_path), str(out)])
     secondary.main()
     content = json.loads(out.read_text())
-    assert content["seeds"] == [1, 2, 3]
-    assert {name: len(column) for name, column in content["values"].items()} == {
-        f"{arm}, {name}": 3 for arm in ("1t1s", "4t4s") for name in ("strangers", "pass@4")
-    }
-    assert all(0 <= value <= 1 for column in content["values"].values() for value in column)
+    assert content["seeds"] == [1, 2, 3] and content["planned_seeds"] == 12
+    measures = {f"{arm}, {name}" for arm in ("1t1s", "4t4s") for name in ("strangers", "pass@4")}
+    assert [set(of_seed) for of_seed in content["values"].values()] == [measures] * 3
+    assert all(0 <= v <= 1 for of_seed in content["values"].values() for v in of_seed.values())
     assert content["tests"]["4T+4S above 1T+1S, strangers"]["n"] == [3, 3]
+    # What stands there is not computed again; with another seed all of it is.
+    content["values"]["1"]["4t4s, pass@4"] = 0.5
+    out.write_text(json.dumps(content))
+    secondary.main()
+    assert json.loads(out.read_text())["values"] == content["values"]
+    shutil.rmtree(runs["1t1s"].pop(3).path)
+    secondary.main()
+    fewer = json.loads(out.read_text())
+    assert fewer["seeds"] == [1, 2] and list(fewer["values"]) == ["1", "2"]
+    assert fewer["tests"]["replaced students, solve_rate less that of the others"]["n"] == [3]

@@ -69,10 +69,10 @@ def test_a_child_is_judged_by_its_own_records():
     assert [line[:3] for line in Watch().read([], rows)] == [(40, "student_0", "forgets")]
     metrics = [
         {**row, "teacher_0/generation": row["step"] // 30}
-        for row in lines("solve_rate", [0.02] * 29 + [0.5] * 29 + [0.02] * 40)
-    ]
+        for row in lines("solve_rate", [0.02] * 30 + [0.104] * 30 + [0.02] * 40)
+    ]  # the line of a birth, steps 30, 60 and 90, has results of the member that is replaced
     found = [line[:3] for line in Watch().read(metrics)]
-    assert found == [(20, "teacher_0", "runaway"), (79, "teacher_0", "runaway")]
+    assert found == [(20, "teacher_0", "runaway"), (80, "teacher_0", "runaway")]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def _lines(
     """The lines of one column at this place: the models in order, then the summaries."""
     draws = _draw(scores, weights)
     base, problems = draws.get(BASE, math.nan), sum(len(scores[name]) for name in weights)
+    # Where none or all is solved: what a benchmark of few problems leaves open weighs most.
+    fewest = int(min(len(scores[name]) / weight for name, weight in weights.items()))
     lines = [(name, "base" if name == BASE else "model", drawn) for name, drawn in draws.items()]
     members = [drawn for _, role, drawn in lines if role == "model"]
     if len(members) > 1:
@@ -114,7 +116,7 @@ def _lines(
         lines.append(("best member", "summary", np.max(members, axis=0)))
         lines.append(("weakest member", "summary", np.min(members, axis=0)))
     for name, role, drawn in lines:
-        score = interval(drawn, "bootstrap", problems)
+        score = interval(drawn, "bootstrap", fewest)
         gain = interval(drawn - (math.nan if role == "base" else base), "bootstrap")
         yield {
             **{"model": name, "role": role, **place},

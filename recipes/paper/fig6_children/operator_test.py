@@ -3,13 +3,14 @@ operator test")
 
     python recipes/paper/fig6_children/operator_test.py RUNS OUT
 
-RUNS has folders 4t4s/seed_N of finished runs. OUT gets scores.csv, a line for each seed, arm and
-eval; an arm that it has is not played again. The table (operators.csv) and the picture
-(operators.svg) are made from it; without RUNS only these are."""
+RUNS is the folder of recipes' runs (`runs/recipes`), with finished ones of population_or_not. OUT
+gets scores.csv, a line for each seed, arm and eval; an arm that it has is not played again. The
+table (operators.csv) and the picture (operators.svg) are made from it; without RUNS only these
+are."""
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -26,7 +27,14 @@ from azr_population.method.members import Member, Role
 from azr_population.method.phases import propose_and_judge, solve_and_grade
 from azr_population.method.rewards import reward_attempts
 from azr_population.method.training import attempts_that_teach, training_samples, update
-from azr_population.recipes.stored_scores import deep_tasks, mean_adapter, numbered_runs
+from azr_population.recipes.stored_scores import (
+    deep_tasks,
+    mean_adapter,
+    study_runs,
+    study_seeds,
+    with_members,
+)
+from azr_population.runs.records import conservative
 from azr_population.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import all_operators, breed
@@ -44,6 +52,12 @@ margin: two one-sided tests at 5% (Schuirmann 1987)."""
 COLUMNS = ["seed", "arm", "step", "score"]
 
 
+def best_rated(students: Sequence[StoredMember]) -> list[StoredMember]:
+    """By mu - 3 sigma, as evolution chooses parents, the best first. By mu the child that was born
+    at the last step would be among the best: it has its parents' mu, and has not trained."""
+    return sorted(students, key=lambda student: -(conservative(student.metrics) or 0.0))
+
+
 class OperatorTest:
     """The arms of one seed: children of the two best rated students, at tasks of the teachers."""
 
@@ -52,8 +66,7 @@ class OperatorTest:
         self._types, self._streams, self._seed = loaded.plan.types, Streams(seed), seed
         self._exam = deep_tasks(EVAL_TASKS, EVAL_SEED, self._types)
         students = [member for member in loaded.members if member.solves and member.folder]
-        ranked = sorted(students, key=lambda member: -member.metrics["mu"])
-        self._parents = [member.adapter() for member in ranked[:2]]
+        self._parents = [member.adapter() for member in best_rated(students)[:2]]
         self._tasks = self._propose([m for m in loaded.members if m.proposes and m.folder])
 
     def _propose(self, teachers: Sequence[StoredMember]) -> list[list[Task]]:
@@ -103,15 +116,15 @@ class OperatorTest:
         return breed({arm: 1.0}, self._parents, self._streams.torch(f"breed {arm}"))[0]
 
 
-def play(runs: Path, scores: Path) -> None:
-    """Plays the arms that the file of scores lacks, seed by seed."""
+def play(runs: Mapping[int, Path], scores: Path) -> None:
+    """Plays the arms that the file of scores lacks, seed by seed, of these runs of 4T+4S."""
     played = set()
     if scores.is_file():
         played = {(row.seed, row.arm) for row in pd.read_csv(scores).itertuples()}
     else:
         scores.parent.mkdir(parents=True, exist_ok=True)
         scores.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    for seed, run in numbered_runs(runs / "4t4s").items():
+    for seed, run in runs.items():
         missing = [arm for arm in ARMS if (seed, arm) not in played]
         if not missing:
             continue
@@ -128,39 +141,46 @@ def play(runs: Path, scores: Path) -> None:
 
 
 def table(scores: pd.DataFrame) -> pd.DataFrame:
-    """A row for each arm: its differences to the untouched parent in points."""
+    """A row for each arm: its differences to the untouched parent in points. `equal` is decided by
+    all seeds of the study and by no fewer."""
     ends = scores[scores["step"].isin(ENDS)].groupby(["arm", "seed"])["score"].mean().unstack(0)
     births = scores[scores["step"] == 0].pivot(index="seed", columns="arm", values="score")
     rows = []
-    for arm in ARMS[1:]:
+    for arm in (arm for arm in ARMS[1:] if arm in ends):
         birth = compare(100 * births[arm], 100 * births[UNTOUCHED], True, LEVEL)
         end = compare(100 * ends[arm], 100 * ends[UNTOUCHED], True, LEVEL)
         row = {"arm": arm, "seeds": end.n}
         for name, test in (("at birth", birth), ("at the end", end)):
             row |= {name: test.mean, f"{name}, low": test.low, f"{name}, high": test.high}
         for control in CONTROLS:
-            test = compare(100 * ends[arm], 100 * ends[control], True)
-            row[f"above {control} [95%]"] = "" if arm == control else interval_text(test)
-        row["equal"] = abs(end.low) < 100 * MARGIN and abs(end.high) < 100 * MARGIN
+            other = None if arm == control or control not in ends else 100 * ends[control]
+            above = "" if other is None else interval_text(compare(100 * ends[arm], other, True))
+            row[f"above {control} [95%]"] = above
+        within = abs(end.low) < 100 * MARGIN and abs(end.high) < 100 * MARGIN
+        row["equal"] = within and end.n == len(study_seeds())
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def draw(frame: pd.DataFrame, path: Path) -> None:
-    """The differences at the end with their intervals."""
+def draw(frame: pd.DataFrame, path: Path) -> str:
+    """Draws the differences at the end with their intervals; returns the title."""
     equal = frame["equal"]
     marked = frame["arm"] + equal.map({True: ": equal", False: ""})
     ends = {name: frame[f"at the end{suffix}"] for name, suffix in _BOUNDS.items()}
-    count = int(equal[frame["arm"].isin(OPERATORS)].sum())
+    count, seeds = int(equal[frame["arm"].isin(OPERATORS)].sum()), frame["seeds"].min()
+    title = f"After 20 steps children of {count} of {len(OPERATORS)} operators equal their parent"
+    if seeds < (planned := len(study_seeds())):
+        title = f"Children beside their parent: not decided, {seeds} of {planned} seeds"
     to_svg(
         charts.intervals(pd.DataFrame({"label": marked, **ends, "sure": equal}), "points"),
         path,
-        f"After 20 steps children of {count} of {len(OPERATORS)} operators equal their parent",
+        title,
         [
             "Child less untouched parent, greedy on programs of 7 to 12 statements; 90% intervals",
-            f"over {frame['seeds'].min()} seeds. Equal: within {100 * MARGIN:g} points.",
+            f"over {seeds} seeds. Equal: within {100 * MARGIN:g} points.",
         ],
     )
+    return title
 
 
 _BOUNDS = {"mean": "", "low": ", low", "high": ", high"}
@@ -170,11 +190,11 @@ def main() -> None:
     *runs, out = map(Path, sys.argv[1:])
     scores = out / "scores.csv"
     for folder in runs:
-        play(folder, scores)
+        play(with_members(study_runs(folder, "4t4s")), scores)
     frame = table(pd.read_csv(scores))
     frame.round(3).to_csv(out / "operators.csv", index=False)
-    draw(frame, out / "operators.svg")
     print(frame.to_string(index=False, float_format="{:+.2f}".format))
+    print(draw(frame, out / "operators.svg"))
 
 
 if __name__ == "__main__":

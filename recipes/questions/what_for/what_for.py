@@ -6,7 +6,6 @@ RUNS has the folders 1t1s/seed_N and 4t4s/seed_N of the recipe what_ships (runs/
 """
 
 import json
-import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from azr_population.analysis.statistics import LEVEL, Estimate, compare
 from azr_population.domains.code.chain_tasks import draw_eval_tasks
 from azr_population.domains.code.task_types import Task
 from azr_population.eval.members import find_members, open_members
+from azr_population.method.held_out_eval import pass_at
 from azr_population.reading.run_data import RunData
 from azr_population.recipes.stored_scores import (
     Scores,
@@ -38,10 +38,8 @@ def of_independent(rights: Sequence[Sequence[float]]) -> list[float]:
     runs share runs (Chen et al. 2021 for the estimate, Efron 1982 for these)."""
 
     def pass_at_4(rows: Sequence[Sequence[float]]) -> float:
-        sets = math.comb(len(rows), 4)
-        return fmean(
-            1 - math.comb(int(column.count(0)), 4) / sets for column in zip(*rows, strict=True)
-        )
+        n = len(rows)
+        return fmean(pass_at(4, n, n - column.count(0)) for column in zip(*rows, strict=True))
 
     n, whole = len(rights), pass_at_4(rights)
     without = [pass_at_4([*rights[:i], *rights[i + 1 :]]) for i in range(n)]

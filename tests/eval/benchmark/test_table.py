@@ -45,6 +45,17 @@ def test_where_all_or_none_are_solved_the_interval_is_the_binomial_bound():
     assert (high["value"], high["high"]) == (1.0, 1.0)
 
 
+def test_of_several_benchmarks_the_smallest_bounds_what_nothing_solved_leaves_open():
+    """At a true 10% of AIME and 0% of the other nothing is solved in 4% of cases."""
+    few, many = (samples(a=[[False]] * n).assign(benchmark=name) for name, n in SIZES.items())
+    figures = table.figures(pd.concat([few, many])).set_index("column")
+    assert figures.loc["mathematics", "high"] == pytest.approx(1 - 0.025 ** (1 / 60))
+    assert figures.loc["AIME 24", "high"] == pytest.approx(1 - 0.025 ** (1 / 30))
+
+
+SIZES = {"aime24": 30, "gsm8k": 500}
+
+
 def test_a_paired_difference_is_sharper_than_two_intervals():
     hard = np.random.default_rng(2).random(400)
     figures = table.figures(
