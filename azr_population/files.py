@@ -28,6 +28,8 @@ LONGEST_SETTINGS = 1_000_000
 """Bytes of a configuration; a run's has a few thousand."""
 DEEPEST_SETTINGS = 64
 """Levels of a configuration; a run's has four."""
+_NOT_YAML = (OSError, ValueError, LookupError, AttributeError)
+"""PyYAML also raises these for a value that is not of its tag (`!!bool x`, `!!int ""`)."""
 _MEND = "fix it by hand, restore a copy, or start the run again"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -222,7 +224,7 @@ def read_yaml(path: Path, dumped: bool = False) -> dict[str, Any]:
             settings = yaml.load(text, loader)
         else:
             settings = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False)
-    except (yaml.YAMLError, OSError, ValueError, OmegaConfBaseException) as error:
+    except (*_NOT_YAML, yaml.YAMLError, OmegaConfBaseException) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
         raise UserError(f"{path} is not readable YAML{where}; {_MEND}") from error

@@ -165,11 +165,12 @@ def _is_closed(stream: Any) -> bool:
 
 def _probes() -> dict[int, tuple[int, int] | None]:
     """Pipes that are open while the user's code runs, with the lowest free descriptors: code that
-    closes descriptors by their numbers closes these too. None where no descriptor is left."""
-    try:
-        return {number: _identity(number) for number in (*os.pipe(), *os.pipe())}
-    except OSError:
-        return {}
+    closes descriptors by their numbers closes these too. Fewer where no descriptors are left."""
+    probes: dict[int, tuple[int, int] | None] = {}
+    with suppress(OSError):
+        for _ in range(2):
+            probes |= {number: _identity(number) for number in os.pipe()}
+    return probes
 
 
 def _identity(descriptor: int) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from azr_population.files import (
     lock,
     read_json,
     read_text,
+    read_yaml,
     refuse_unplain,
     replacing_folder,
     write_atomically,
@@ -99,6 +100,14 @@ def test_json_that_cannot_be_read(tmp_path, content):
         read_json(tmp_path / "a.json")
     with refuses("b.json"):
         read_json(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize("tag", ['int ""', 'float ""', "bool x", "timestamp x"])
+@pytest.mark.parametrize("dumped", [True, False])
+def test_yaml_whose_value_is_not_of_its_tag(tmp_path, tag, dumped):
+    (tmp_path / "a.yaml").write_text(f"a: !!{tag}\n")
+    with refuses("a.yaml"):
+        read_yaml(tmp_path / "a.yaml", dumped=dumped)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

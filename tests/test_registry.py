@@ -173,6 +173,22 @@ def test_what_code_of_ones_own_changes_in_the_process_is_put_back(state_registry
     assert state() == before
 
 
+def test_probes_that_cannot_all_be_opened_are_known_to_be_open(monkeypatch):
+    opened, pipe = [], os.pipe
+
+    def one_pipe():
+        if opened:
+            raise OSError(24, "Too many open files")
+        opened.extend(pipe())
+        return opened
+
+    monkeypatch.setattr(os, "pipe", one_pipe)
+    probes = registry_module._probes()
+    for number in opened:
+        os.close(number)
+    assert list(probes) == opened and None not in probes.values()
+
+
 def test_code_of_ones_own_that_ends_the_process_is_named(state_registry, tmp_path):
     with refuses("task.colour"):
         state_registry.find("own_state.ends")()

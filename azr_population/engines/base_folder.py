@@ -7,6 +7,7 @@ directions).
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") 
     Raises UserError: it is neither, cannot be had from the Hub, or holds code or a
     configuration of more than `MOST_MODULES` layers.
     """
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     if not folder.is_dir():
         folder = _from_hub(path, weights, key)
     _check_contents(folder, f"{key}={path}", key)
@@ -89,7 +90,12 @@ def _check_contents(folder: Path, name: str, key: str) -> None:
         elif "auto_map" in fields:
             what = f"auto_map in {file.name}"
         elif many := [item for item in _numbers_of_modules(fields) if item[1] > MOST_MODULES]:
-            raise UserError(f"{name}: {file.name} has {many[0][0]}={many[0][1]:.3g}", key=key)
+            field, number = many[0]
+            raise UserError(
+                f"{name}: {file.name} has {field}={number:,.0f}; at most {MOST_MODULES:,} are "
+                "loaded",
+                key=key,
+            )
         else:
             continue
         raise UserError(

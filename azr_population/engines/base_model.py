@@ -71,6 +71,20 @@ def fingerprint(path: str | Path) -> str:
     return digest.hexdigest()[:12]
 
 
+def without_dropout(config: Any) -> Any:
+    """The configuration with every dropout at 0 (GPT-2 has .1): members are trained as they are
+    sampled, but gradient checkpointing needs the training mode, which would turn dropout on."""
+    for part in (config, getattr(config, "text_config", None) or config):
+        for name in dropout_fields(part):
+            setattr(part, name, 0.0)
+    return config
+
+
+def dropout_fields(config: Any) -> dict[str, float]:
+    """The rates of dropout that a configuration has, by their names there."""
+    return {k: v for k, v in vars(config).items() if "drop" in k and isinstance(v, float)}
+
+
 def load_base(
     path: str | Path,
     dtype: str,
@@ -78,8 +92,8 @@ def load_base(
     quantization: str | None = None,
     prompt_date: str = PROMPT_DATE,
 ) -> tuple[nn.Module, Any]:
-    """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`,
-    for `prompt_date` see `load_tokenizer`.
+    """The causal LM (eval mode, on `device`, `without_dropout`) and its fast tokenizer; for `path`
+    see `base_folder`, for `prompt_date` see `load_tokenizer`.
     With `quantization="nf4"` its linear layers are quantised as they are read; what they compute in
     is `dtype`.
 
@@ -104,7 +118,7 @@ def load_base(
         argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
-            config=read_config(folder),
+            config=without_dropout(read_config(folder)),
             trust_remote_code=False,
             use_safetensors=True,
             **{argument: getattr(torch, dtype)},

@@ -214,8 +214,8 @@ def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple
             probabilities = torch.softmax(logits.float() / sampling.temperature, dim=-1)
         if sampling.top_p < 1:
             ordered, order = probabilities.sort(dim=-1, descending=True)
-            # A token stays while the mass before it is below top_p, so the first always stays.
-            ordered[ordered.cumsum(dim=-1) - ordered >= sampling.top_p] = 0
+            # A token stays while the mass before it is below top_p; the first does at 0 too.
+            ordered[ordered.cumsum(dim=-1) - ordered >= max(sampling.top_p, 1e-6)] = 0
             probabilities = torch.zeros_like(probabilities).scatter(-1, order, ordered)
         tokens = draw(probabilities, uniforms)
     chosen = plain.gather(-1, tokens.unsqueeze(1)).squeeze(1)

@@ -194,7 +194,7 @@ class Rollout(Sampler):
         """Frees its resources; it cannot generate afterwards."""
 
 
-ROLLOUTS: Registry[type[Rollout]] = Registry("rollout")
+ROLLOUTS: Registry[type[Rollout]] = Registry("engine.rollout")
 """By name; `assembly` registers ours."""
 
 IMPORTANCE_CAP = 2.0

@@ -262,15 +262,8 @@ def host_bytes(layout: GpuLayout, total: float) -> float:
     """A GPU's part of the host's memory, at most: a vLLM asleep, and what is offloaded."""
     parts = phases(replace(layout, offload=False), total)["generate"]
     asleep = layout.sleeps * (parts.get("vLLM: base", 0.0) + parts.get("vLLM: slots", 0.0))
-    moments = parts[layout.moments_name] * layout.offload
-    return asleep + offloaded_bytes(layout, total) + moments
-
-
-def offloaded_bytes(layout: GpuLayout, total: float) -> float:
-    """Bytes that move to the GPU and back when an offloaded learner computes: all but moments,
-    which follow one member at a time."""
-    resting, computing = (phases(layout, total)[phase] for phase in ("generate", "score"))
-    return sum(computing[part] - resting[part] for part in ("base", "members, float32"))
+    moved = parts["base"] + parts["members, float32"] + parts[layout.moments_name]
+    return asleep + layout.offload * moved
 
 
 def vllm_utilisation(layout: GpuLayout, total: float) -> float:

@@ -30,10 +30,10 @@ class Offload:
     @contextmanager
     def on_device(self) -> Iterator[None]:
         """Inside, base and members are on the device."""
-        for tensor, copy in zip(self._base, self._host, strict=True):
-            tensor.data = self._on_device(copy)
-        self._bank.move(self._on_device)
         try:
+            for tensor, copy in zip(self._base, self._host, strict=True):
+                tensor.data = self._on_device(copy)
+            self._bank.move(self._on_device)
             yield
         finally:
             self._leave()

@@ -11,6 +11,7 @@ apart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -202,6 +203,8 @@ class TorchLearner:
             limit = piece_tokens(int(whole), limit)
             # Row by row, as sums over ranks are, or the norm below is added up in another order.
             sums = [torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in parameters]
+        # Exact, being a power of two: float16 would lose a token's slope of 1 / tokens.
+        scale = 2.0 ** math.floor(math.log2(tokens))
         totals: dict[str, float] = {}
         groups = pieces(samples, limit, self.shares_prompts)
         batches: Iterable[MicroBatch] = (
@@ -209,7 +212,7 @@ class TorchLearner:
         )
         # Once on a rank without rows too: it reports the metrics that others do.
         for batch in batches if samples else [empty_batch(self._device)]:
-            # Transformers checkpoint in training mode only; causal LMs have no dropout.
+            # Transformers checkpoint in training mode only; a base is loaded without dropout.
             self.model.train(bool(self.config.gradient_checkpointing))
             limit = self.config.recompute_above_tokens or 0
             self._keeps_products = batch.input_ids.numel() <= limit
@@ -222,7 +225,7 @@ class TorchLearner:
                     settings.kl_loss_coef,
                     self.bank.routed(None),
                 )
-                (loss / tokens).backward()
+                (loss / tokens * scale).backward()
             for total, parameter in zip(sums, parameters, strict=self.parallel):
                 if samples and parameter.grad is not None:
                     total += parameter.grad
@@ -236,12 +239,16 @@ class TorchLearner:
             sums = list(flat.split([total.numel() for total in sums]))
         for total, parameter in zip(sums, parameters, strict=self.parallel):
             parameter.grad = total.view_as(parameter).to(parameter.dtype)
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad /= scale
         norm = nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
         # A step with a non-finite gradient would spoil the member for good; it is counted instead.
         sound = bool(torch.isfinite(norm))
         if sound:
             with self._offload.moments_on_device(optimizer) if self._offload else nullcontext():
                 optimizer.step()
+            self.bank.drop_copies()  # an optimizer may write through `.data`
         figures = finish_metrics(totals)
         figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
         return {**figures, "updates": float(sound)}

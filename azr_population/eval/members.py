@@ -7,6 +7,7 @@ or `nano`.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -204,7 +205,7 @@ def _base_of(adapter: Path, base: Path | None) -> Path:
             raise UserError(f"--base {base} is not a folder; give the folder of {adapter}'s base")
         return base
     named = str(read_config(adapter).get("base_model_name_or_path") or "")
-    path = Path(named).expanduser()
+    path = Path(os.path.expanduser(named))
     # The embedded base has another path on every machine.
     if not path.is_dir() and named.endswith(NANO):
         path = Path(nano_base_path())

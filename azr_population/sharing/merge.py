@@ -5,7 +5,12 @@ from pathlib import Path
 import torch
 
 from azr_population.engines.base_folder import read_config
-from azr_population.engines.base_model import load_base, load_tokenizer, token_scores
+from azr_population.engines.base_model import (
+    dropout_fields,
+    load_base,
+    load_tokenizer,
+    token_scores,
+)
 from azr_population.engines.canary import TOLERANCES, is_better
 from azr_population.engines.engine import EngineSettings
 from azr_population.errors import UserError
@@ -50,6 +55,7 @@ def merge(address: str, out: Path, base: Path | None = None, check: bool = False
                 raise UserError(f"{address}: {name} does not fit {member.base}")
             weight.copy_((weight.float() + update).to(weight.dtype))
     with replacing_folder(out) as partial:
+        vars(model.config).update(dropout_fields(description))  # the base's own
         model.save_pretrained(partial)  # type: ignore[operator]
         load_tokenizer(member.base, prompt_date=None).save_pretrained(partial)
     done = f"{out}: {member.name} merged into its base, {dtype}"

@@ -43,8 +43,8 @@ class Stack:
         """A and B in `dtype`: the stacks themselves, or a cached copy that is renewed after
         changes.
 
-        Changes are detected by torch's version counters, which leaves and stacks share; a write
-        through `.data` is not detected.
+        Changes are detected by torch's version counters, which leaves and stacks share. After a
+        write through `.data`, which these do not count, `Bank.drop_copies` is called.
         """
         if dtype == self.A.dtype:
             return self.A, self.B
@@ -124,6 +124,11 @@ class Bank:
             stack.A.data, stack.B.data = transfer(stack.A.data), transfer(stack.B.data)
             for slot, (A, B) in enumerate(stack.pairs):
                 A.data, B.data = stack.A[slot], stack.B[slot].t()
+        self.drop_copies()
+
+    def drop_copies(self) -> None:
+        """Drops cached copies in other dtypes; the next use renews them."""
+        for stack in self._stacks.values():
             stack.copies.clear()
 
     def init_member(self, slot: int, generator: torch.Generator) -> None:

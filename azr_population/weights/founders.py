@@ -1,5 +1,6 @@
 """Founders from existing adapters: `population.init_from`."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -54,14 +55,15 @@ def as_member(adapter: Adapter, fresh: Adapter, generator: torch.Generator, who:
 def _refuse_rank(source: str, rank: int, highest: int) -> None:
     if rank > highest:
         raise UserError(
-            f"{source} has rank {rank}, this run's adapters {highest}; raise lora.rank to {rank}"
+            f"{source} has rank {rank}, this run's adapters {highest}; raise base.lora.rank to "
+            f"{rank}"
         )
 
 
 def _folder(source: str) -> Path:
     """The adapter's folder; from the Hub it is downloaded."""
-    folder = Path(source).expanduser()
-    if (folder.parent / "config.yaml").is_file():
+    folder = Path(os.path.expanduser(source))
+    if not folder.is_dir() and (folder.parent / "config.yaml").is_file():
         return folder.parent / "members" / folder.name  # RUN/MEMBER
     if folder.is_dir() or source[:1] in "./~" or source.count("/") != 1:
         return folder

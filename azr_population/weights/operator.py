@@ -1,6 +1,7 @@
 """The `Operator` class: a pure function of parents and a generator, with its options and bounds."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,7 @@ class Operator:
                 continue
             low, high = self.ranges[key]
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not low <= value <= high:
+            if not number or not low <= value <= high or value == math.inf:
                 limits = f"between {low:g} and {high:g}" if high < float("inf") else f">= {low:g}"
                 raise UserError(f"{self.name}: {key}={value} must be a number {limits}")
         return {**self.defaults, **options}

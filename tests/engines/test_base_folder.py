@@ -122,8 +122,12 @@ CODE = {
     "adapter_config.json": lambda folder: (folder / "adapter_config.json").write_text("{}"),
     "auto_map in config.json": _fields("config.json", auto_map={"AutoConfig": "own.Own"}),
     "auto_map in tokenizer_config.json": _fields("tokenizer_config.json", auto_map={}),
-    "num_hidden_layers=1e+09": _fields("config.json", num_hidden_layers=10**9),
-    "num_experts=2e+04": _fields("config.json", text_config={"num_experts": 20_000}),
+    "num_hidden_layers=1,000,000,000; at most 10,000": _fields(
+        "config.json", num_hidden_layers=10**9
+    ),
+    "num_experts=20,000; at most 10,000": _fields(
+        "config.json", text_config={"num_experts": 20_000}
+    ),
 }
 
 

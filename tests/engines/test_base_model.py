@@ -1,9 +1,11 @@
 """How a base is told from another one, and how it lies in memory once it is loaded."""
 
+import json
+
 import pytest
 import torch
 from refusals import refuses
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from azr_population.engines.base_model import (
     _SAMPLE_BYTES,
@@ -11,6 +13,10 @@ from azr_population.engines.base_model import (
     load_base,
     stop_ids,
 )
+from azr_population.sharing.merge import merge
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
+from azr_population.weights.peft_folder import save_adapter
 
 
 @pytest.fixture
@@ -94,3 +100,20 @@ def test_a_tokenizer_with_tokens_beyond_the_embedding_is_refused(tmp_path, engin
     else:
         with refuses("base.path"):
             load_base(tmp_path, "float32", "cpu")
+
+
+def test_a_base_is_trained_without_dropout_and_keeps_its_own_when_merged(tmp_path, engine, capsys):
+    """GPT-2 has .1 by default, and gradient checkpointing needs the training mode."""
+    torch.manual_seed(1)
+    size = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 39, "n_positions": 64}
+    GPT2LMHeadModel(GPT2Config(**size, eos_token_id=1)).save_pretrained(tmp_path / "base")
+    engine.tokenizer.save_pretrained(tmp_path / "base")
+    model, _ = load_base(tmp_path / "base", "float32", "cpu")
+    model.train()
+    ids = torch.arange(2, 30)[None]
+    assert torch.equal(model(ids).logits, model(ids).logits)
+    bank = Bank(model, LoraSpec(4, 8.0), 1)
+    save_adapter(bank.read(0), tmp_path / "member", str(tmp_path / "base"))
+    merge(str(tmp_path / "member"), tmp_path / "merged")
+    fields = json.loads((tmp_path / "merged" / "config.json").read_text())
+    assert fields["resid_pdrop"] == fields["attn_pdrop"] == fields["embd_pdrop"] == 0.1

@@ -97,6 +97,8 @@ def test_top_p_keeps_the_likeliest_tokens_only():
     tokens, logprobs = sample_tokens(logits, Sampling(1, top_p=0.7), uniforms(2000))
     assert set(tokens.tolist()) == {0, 1}
     assert (tokens == 0).float().mean() == pytest.approx(0.5 / 0.8, abs=0.04)
+    nothing = sample_tokens(logits.flip(1), Sampling(1, top_p=0.0), uniforms(2000))[0]
+    assert set(nothing.tolist()) == {3}, "the likeliest"
     # Log-probabilities stay those of the whole distribution.
     assert logprobs[tokens == 0][0].exp() == pytest.approx(0.5, abs=1e-5)
 

@@ -1,5 +1,7 @@
 """A learner that leaves the device to the sampler learns the same, and is off it meanwhile."""
 
+import pytest
+import torch
 from fakes import weights_digest
 
 from azr_population.engines.assembly import LocalEngine
@@ -44,3 +46,20 @@ def test_members_are_the_same_to_the_bit(another_engine):
     ours, theirs = (play(separate(another_engine, offload)) for offload in (True, False))
     assert str(ours) == str(theirs)
     assert ours[-1] != start
+
+
+def test_a_base_that_does_not_fit_the_device_leaves_nothing_there(another_engine, monkeypatch):
+    made = separate(another_engine, True)
+    offload = made.learner._offload
+    copies = iter(range(3))
+
+    def out_of_memory(tensor):
+        if next(copies, None) is None:
+            raise torch.OutOfMemoryError("made up")
+        return tensor.clone()
+
+    monkeypatch.setattr(offload, "_on_device", out_of_memory)
+    with pytest.raises(torch.OutOfMemoryError):
+        made.log_probs([[5, 6]], [[7]], [0])
+    pairs = zip(offload._base, offload._host, strict=True)
+    assert all(tensor.data_ptr() == copy.data_ptr() for tensor, copy in pairs)

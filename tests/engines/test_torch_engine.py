@@ -269,3 +269,41 @@ def test_a_sampler_s_stream_is_closed_when_its_reader_fails(engine, monkeypatch)
     with pytest.raises(ValueError, match="a reader's"):
         reader.throw(ValueError("a reader's"))
     assert closed == [7]
+
+
+class ThroughData(torch.optim.SGD):
+    """As optimizers of other packages write: torch's version counters do not see it."""
+
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data.sub_(0.05 * parameter.grad.sign())
+
+
+def test_what_an_optimizer_writes_through_data_is_sampled(engine):
+    engine.model.bfloat16()  # whose sampler and learner use copies of the members
+    learner = engine.engine.learner
+    learner._optimizers[1] = ThroughData(learner.bank.parameters_of(1), lr=1.0)
+    samples = samples_of(engine, 1, 1.0, -1.0)
+    before = {name: stack.served(torch.bfloat16) for name, stack in engine.bank._stacks.items()}
+    engine.update({1: samples}, RATES)
+    for name, stack in engine.bank._stacks.items():
+        A, B = stack.served(torch.bfloat16)
+        assert not torch.equal(A, before[name][0])
+        assert torch.equal(A, stack.A.bfloat16()) and torch.equal(B, stack.B.bfloat16())
+
+
+def test_float16_keeps_the_slopes_of_large_batches(another_engine):
+    """A token's slope of 1 / tokens is below float16's normal numbers from 16,000 tokens on."""
+    found = {}
+    for dtype in (torch.float32, torch.float16):
+        engine = another_engine(micro_batch_tokens=20_000)
+        rows = samples_of(engine, 1, 1.0, -0.5) * 2_000
+        engine.model.to(dtype)
+        before = torch.cat([factor.flatten() for factor in factors(engine, 1)])
+        learner = engine.engine.learner
+        learner._optimizers[1] = torch.optim.SGD(learner.bank.parameters_of(1), lr=1.0)
+        updates = engine.update({1: rows}, {1: Hyperparameters(1.0)})
+        assert updates[1]["tokens"] > 100_000
+        found[dtype] = torch.cat([factor.flatten() for factor in factors(engine, 1)]) - before
+    exact, half = found.values()
+    assert float((half - exact).norm() / exact.norm()) < 0.02

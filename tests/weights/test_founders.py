@@ -55,6 +55,11 @@ def test_a_runs_member_is_named_as_elsewhere(tmp_path):
     save_adapter(adapter(4), tmp_path / "members" / "student_0", "base")
     (tmp_path / "config.yaml").touch()
     check_founders([str(tmp_path / "student_0")], 4)
+    # A stored configuration beside an adapter makes no run of the folder.
+    save_adapter(adapter(4), tmp_path / "mine", "base")
+    check_founders([str(tmp_path / "mine")], 4)
+    with refuses("~no-such-user/mine"):
+        check_founders(["~no-such-user/mine"], 4)
 
 
 def test_a_founder_comes_from_the_hub(tmp_path, monkeypatch):

@@ -116,6 +116,7 @@ def test_unknown_operators_and_options_name_the_valid_ones():
         ("svd_subspace", {"k": 4}),
         ("svd_subspace", {"k": 0}),
         ("svd_subspace", {"k": 1.5}),
+        ("svd_subspace", {"k": float("inf")}),
         ("extrapolative", {"eta_min": 2.0}),
         ("layer_selective_gaussian", {"fraction": True}),
     ],

@@ -173,7 +173,7 @@ def ray_engine(settings: EngineSettings, workers: int, run_dir: str) -> Iterator
     try:
         _check_answers(address or "")
         ray.init(
-            address=address,
+            address=address or "local",  # None would join a cluster that was left running here
             include_dashboard=None if address else False,
             num_cpus=None if address else os.cpu_count(),
             log_to_driver=False,

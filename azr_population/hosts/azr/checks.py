@@ -73,7 +73,7 @@ def check_base(config: Any, plan: AzrPlan) -> None:
     """Refuses, with a `UserError`, a local folder that holds no causal LM or one without the layers
     that the adapters are to sit on, and rows that are longer than its context. A base on the Hub is
     left to the workers."""
-    folder = Path(plan.engine.base).expanduser()
+    folder = Path(os.path.expanduser(plan.engine.base))
     if not folder.is_dir():
         return
     with loading(folder, BASE):
@@ -135,7 +135,8 @@ def check_rows(config: Any, rows: int) -> None:
     """AZR ends without a full batch of `data.train_files`, though its steps draw none from them."""
     files = OmegaConf.select(config, "data.train_files") or []
     paths = [
-        Path(str(path)).expanduser() for path in ([files] if isinstance(files, str) else files)
+        Path(os.path.expanduser(str(path)))
+        for path in ([files] if isinstance(files, str) else files)
     ]
     if not paths or not _there("pyarrow") or not all(map(Path.is_file, paths)):
         return  # `missing` names what is not there
@@ -203,7 +204,7 @@ def missing(config: Any) -> Iterator[str]:
     yield from _missing_base(str(config.actor_rollout_ref.model.path))
     for key in ("data.train_files", "data.val_files"):
         path = OmegaConf.select(config, key)
-        if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
+        if path and "://" not in str(path) and not Path(os.path.expanduser(str(path))).exists():
             yield f"{key}={path} is not there; AZR makes its files in its checkout: {MAKES_DATA}"
 
 
@@ -249,7 +250,7 @@ def _loggers(config: Any) -> list[str]:
 
 
 def _missing_base(path: str) -> Iterator[str]:
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     if not folder.is_dir():
         try:
             config_of_base(path)

@@ -147,10 +147,21 @@ def _unasked(value: Any) -> Any:
     return re.sub(r"\\*\$\{", r"\\${", value) if asks else value
 
 
+_AZR_KEYS = {
+    "base.quantization": "population.quantization",
+    "base.lora": "population.lora",
+    "base.path": "actor_rollout_ref.model.path",
+    "engine.optimizer": "population.optimizer",
+    "engine.rollout": "population.rollout",
+}
+"""A local run's keys, and AZR's for the same."""
+
+
 def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
-    message = message.replace("base.quantization", "population.quantization")
+    for ours, theirs in _AZR_KEYS.items():
+        message = re.sub(rf"(?<![\w.]){re.escape(ours)}\b", theirs, message)
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:]|callbacks=)", "population.", message)
 
 

@@ -56,3 +56,21 @@ def test_a_ray_that_is_not_there_is_told_at_once(monkeypatch, scheme):
         ):
             pass
     assert "\n" not in str(caught.value)
+
+
+def test_without_an_address_a_ray_of_our_own_is_started(monkeypatch):
+    """And none is joined that a `ray start` has left running here."""
+    pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+    from azr_population.engines.workers import ray_engine
+
+    started = []
+
+    def init(**options):
+        started.append(options)
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(ray_engine.ray, "init", init)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match="Ray does not start"), ray_engine.ray_engine(None, 1, "r"):
+        pass
+    assert started[0]["address"] == "local" and started[0]["num_cpus"]

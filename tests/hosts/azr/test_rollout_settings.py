@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.hosts.azr.settings import engine_settings, vllm_options
+from azr_population.hosts.azr.settings import as_typed, engine_settings, vllm_options
 
 ROLLOUT = {
     "name": "vllm", "dtype": "bfloat16", "load_format": "dummy_dtensor", "max_model_len": None,
@@ -63,3 +63,18 @@ def test_auto_is_vllm_on_gpus_and_torch_on_cpus():
     names = {device: engine_settings(command(device), PopulationSettings()).rollout
              for device in ("cpu", "cuda")}  # fmt: skip
     assert names == {"cpu": "torch", "cuda": "vllm"}
+
+
+@pytest.mark.parametrize(
+    ("local", "typed"),
+    [
+        ("engine.rollout=vlm is unknown", "population.rollout=vlm is unknown"),
+        ("engine.optimizer=adam", "population.optimizer=adam"),
+        ("raise base.lora.rank to 8", "raise population.lora.rank to 8"),
+        ("base.path=x has no", "actor_rollout_ref.model.path=x has no"),
+        ("evolution.interval=0", "population.evolution.interval=0"),
+        ("my.base.path and engine.rollouts", "my.base.path and engine.rollouts"),
+    ],
+)
+def test_messages_name_the_keys_that_azrs_command_takes(local, typed):
+    assert as_typed(local) == typed
