@@ -62,10 +62,13 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(name: object, way_out: str = "") -> Iterator[None]:
-    """Turns an OSError inside the block into a `UserError` that names `name`."""
+    """Turns an OSError of the system inside the block into a `UserError` that names `name`. One
+    without a number, as a Ray that does not answer, is none of a file."""
     try:
         yield
     except OSError as error:
+        if error.errno is None:
+            raise
         raise UserError(f"{name} cannot be written: {error.strerror}{way_out}") from error
 
 

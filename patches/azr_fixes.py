@@ -62,17 +62,19 @@ def TEMP_PARQUET(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     "8b5adb2d31fcf2b4",
     "a task whose solving prompt exceeds data.max_prompt_length is invalid, and never unsolved",
 )
-def OVERLONG_ESTIMATES(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+def OVERLONG_ESTIMATES(
+    original: Any, self: Any, data_item: Any, problem_type: str, *args: Any, **kwargs: Any
+) -> Any:
     """A proposed task whose solving prompt is too long is filtered out of AZR's difficulty
     estimate. AZR then takes its solve rate to be 0, so that (with the adversarial reward) an
     endless program is the best paid one; when no task is left the estimate crashes on an empty
     batch."""
-    data_dict = original(self, *args, **kwargs)
+    data_dict = original(self, data_item, problem_type, *args, **kwargs)
     # Only proposals that passed the executor have both.
     if (
         data_dict.get("code_validity")
         and "answer" in data_dict
-        and _prompt_tokens(self, data_dict) > self.max_prompt_length
+        and _prompt_tokens(self, data_dict, problem_type) > self.max_prompt_length
     ):
         data_dict["code_validity"] = False
         data_dict["format_score"] = 0.0
@@ -80,7 +82,7 @@ def OVERLONG_ESTIMATES(original: Any, self: Any, *args: Any, **kwargs: Any) -> A
     return data_dict
 
 
-def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
+def _prompt_tokens(manager: Any, data_dict: dict[str, Any], problem_type: str) -> int:
     """The length of the prompt that the solver would get, made by AZR's own functions."""
     upstream = importlib.import_module(_REWARDS)
     form, answer = manager.reward_fn_extraction_type, data_dict["answer"]
@@ -89,21 +91,15 @@ def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
         template = upstream.boxed_instruction
     elif form.startswith("answer"):
         template = upstream.instruction_following
-    make_prompt = functools.partial(
-        upstream.get_code_problem_predictor_prompt, snippet=answer["snippet"]
-    )
     if "inputs" in answer:
         shown = len(answer["inputs"]) // 2
         pairs = zip(answer["inputs"][:shown], answer["outputs"][:shown], strict=True)
-        prompt = make_prompt(
-            problem_type="gen_code_f", message=answer["message"], input_output_pairs=pairs
-        )
+        shows = {"message": answer["message"], "input_output_pairs": pairs}
     else:
-        # code_o and code_i prompts differ in whether they show the input or the output.
         shows = {"input_args": answer["input"], "output": answer["output"]}
-        prompt = max(
-            (make_prompt(problem_type=t, **shows) for t in ("code_i", "code_o", "code_e")), key=len
-        )
+    prompt = upstream.get_code_problem_predictor_prompt(
+        problem_type=problem_type, snippet=answer["snippet"], **shows
+    )
     chat = [{"role": "user", "content": template.format(prompt)}]
     # transformers 5 returns a dictionary by default, whose length is not the prompt's.
     return len(

@@ -172,6 +172,8 @@ def _in_one_line(error: click.ClickException, typed: Sequence[str]) -> str:
     path = context.command_path if context else NAME
     command = path.removeprefix(NAME).strip()
     message = error.format_message().strip().rstrip(".")
+    if isinstance(error, click.NoSuchOption) and set(error.possibilities or ()) <= {"--help"}:
+        message = f"No such option {error.option_name!r}"  # click 8.5 suggests --help for all
     hint = _hint(error, context.command, typed) if context else ""
     return f"{command}: {message}; {hint or f'see {path} --help'}".removeprefix(": ")
 
@@ -193,7 +195,8 @@ def _hint(error: click.ClickException, command: click.Command, typed: Sequence[s
         ]
         if others or not plays:
             return f"{' and '.join(others)} {'have' if others[1:] else 'has'} it" if others else ""
-        after = [*typed, ""][[word.partition("=")[0] for word in typed].index(name) :]
+        words = [*typed, "", name, ""]  # click takes -s out of -s5
+        after = words[[word.partition("=")[0] for word in words].index(name) :]
         value = after[0].partition("=")[2] or after[1] or "VALUE"
         near = meant(Config, name.lstrip("-").replace("-", "_"), value)
         return f"did you mean {near}?" if near else ""

@@ -1,6 +1,8 @@
 """Files that `azr-population new` writes: a strategy of one's own and its test."""
 
+import importlib.util
 import keyword
+import re
 from pathlib import Path
 
 from azr_population.errors import UserError
@@ -142,14 +144,16 @@ def write_new(kind: str, name: str) -> list[str]:
     if not name.isidentifier() or keyword.iskeyword(name) or not name.islower():
         proper = "".join(sign if sign.isalnum() else "_" for sign in name.lower()).strip("_")
         raise UserError(f"{name} cannot be a module's name; try {proper or 'my_' + kind}")
+    title = name.title().replace("_", "")
     file, test, overrides = (
-        text.replace("my_name", name).replace("MyName", name.title().replace("_", ""))
-        for text in KINDS[kind]
+        text.replace("my_name", name).replace("MyName", title) for text in KINDS[kind]
     )
     paths = {Path(f"{name}.py"): file, Path(f"test_{name}.py"): test}
     for path in paths:
         if path.exists():
             raise UserError(f"{path} exists; choose another name")
+    if importlib.util.find_spec(name) or re.search(rf"\b{title}\b", KINDS[kind][0]):
+        raise UserError(f"{name} is the name of something that is imported; try my_{name}")
     for path, text in paths.items():
         with writing(path):
             write_atomically(path, text)

@@ -5,6 +5,7 @@ A checkpoint is a folder `step_<n>` with `state.pt` (tensors), `state.json` (pla
 crash leaves either the whole checkpoint or none; the checksums reveal a damaged one.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -17,12 +18,14 @@ from typing import Any
 
 import torch
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.files import read_json, refuse_irregular, replacing_folder
 from azr_population.runs.directory import steps
 from azr_population.weights.adapter import LARGEST
 
 _FILES = ("state.pt", "state.json")
+_OF_THE_FILE = (None, errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
+"""Errors of what lies in the place of a file, not of the process or the network."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,9 @@ def save_checkpoint(
     # Newer checkpoints must be damaged, or this step would not be played again.
     for other, path in steps(folder):
         if other > step:
-            os.replace(path, path.with_name(f".{path.name}.damaged"))
+            aside = path.with_name(f".{path.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)  # of an earlier time
+            os.replace(path, aside)
     for _, old in steps(folder)[:-keep]:
         shutil.rmtree(old)
     return final
@@ -69,9 +74,20 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
         try:
             return _read(step, path, skipped, mapped)
         except Exception as error:  # reading a damaged file raises nearly anything
+            if _may_pass(error) or _may_pass(error.__cause__):
+                raise UserError(
+                    f"{path} cannot be read now ({first_line(error)}), which does not mean that it "
+                    "is damaged; mend that and start again"
+                ) from error
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether it is a fault of the machine at this moment, after which nothing may be cut back."""
+    passing = isinstance(error, OSError) and error.errno not in _OF_THE_FILE
+    return passing or isinstance(error, MemoryError)
 
 
 def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:
@@ -141,8 +157,8 @@ def members_digest(folder: Path) -> str:
 
 
 EARLIER_INSIDE_AZR = (
-    "continue from the checkpoint before it by trainer.resume_mode=resume_path "
-    "trainer.resume_from_path=FOLDER"
+    "to continue from the checkpoint before it, write that one's step into "
+    "latest_checkpointed_iteration.txt beside it and start again with trainer.resume_mode=auto"
 )
 """The way out of a checkpoint of AZR's that cannot be continued."""
 

@@ -210,13 +210,6 @@ class RunDirectory:
         refuse_older_format(self.config_file, settings)
         return settings
 
-    def change_config(self, changes: dict[str, Any]) -> None:
-        """Stores other values under these keys of the configuration."""
-        from omegaconf import OmegaConf
-
-        changed = OmegaConf.merge(self.config(), changes)
-        write_atomically(self.path / "config.yaml", OmegaConf.to_yaml(changed))
-
     def environment(self) -> dict[str, Any]:
         """Versions, platform, command; empty if the run has none. Raises UserError: it cannot be
         read."""

@@ -124,6 +124,8 @@ class _Server:
         request = {"model": name, "prompt": text, "temperature": 1, "seed": 1, "logprobs": 1}
         echoed = self._ask("completions", request | {"max_tokens": 1, "echo": True})
         values = echoed["choices"][0]["logprobs"]["token_logprobs"][1 : len(text)]
+        if len(values) != len(text) - 1:
+            raise ValueError("it does not echo the text's log-probabilities (echo, logprobs)")
         written = self._ask("completions", request | {"max_tokens": _CONTINUED} | _AS_IDS)
         choice = written["choices"][0]
         spelt = (str(token).partition("token_id:")[2] for token in choice["logprobs"]["tokens"])

@@ -49,6 +49,12 @@ def merge(address: str, out: Path, base: Path | None = None, check: bool = False
             layer = layers[name]
             update = adapter.spec.scaling * pair.B.float() @ pair.A.float()
             weight = layer.get_parameter("weight")
+            embeddings = model.get_input_embeddings()  # type: ignore[operator]
+            if weight is embeddings.weight:
+                raise UserError(
+                    f"{address}: {name} is the base's table of embeddings too (tied), and merged "
+                    "the adapter would change both; serve it as an adapter"
+                )
             # GPT-2's Conv1D stores its weight transposed.
             update = update if isinstance(layer, torch.nn.Linear) else update.t()
             if update.shape != weight.shape:

@@ -127,20 +127,17 @@ def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
 def _facts(run: RunData, name: str) -> dict[str, object]:
     """Facts about a member from the records, for its card: one line each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
-    for step in run.lines:
-        figures = metrics_of_members(step).get(name, {})
-        if (greedy := figures.get("eval/greedy")) is not None:
-            facts["eval"] = f"{greedy:.1%} at step {step['step']}"
-        mu, sigma = figures.get("mu"), figures.get("sigma")
-        if mu is not None and sigma is not None:
-            facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
-        if (generation := figures.get("generation")) is not None:
-            facts["generation"] = f"{generation:.0f}"
-    evals = [line for line in run.evals if line.get("member") == name]
+    figures = metrics_of_members(run.lines[-1]).get(name, {}) if run.lines else {}
+    mu, sigma, generation = (figures.get(key) for key in ("mu", "sigma", "generation"))
+    if mu is not None and sigma is not None:
+        facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
+    if generation is not None:
+        facts["generation"] = f"{generation:.0f}"
     # Before the last birth the name was another member's.
-    evals = [line for line in evals if line.get("generation") == evals[-1].get("generation")]
+    evals = [line for line in run.evals if line.get("member") == name]
+    evals = [line for line in evals if (line.get("generation") or 0) == (generation or 0)]
     shares = [_judged(line["greedy"]) for line in evals]
-    if "eval" in facts and shares and shares[-1].n:
+    if shares and shares[-1].n:
         last, first = (interval_text(share, percent=True) for share in (shares[-1], shares[0]))
         facts["eval"] = f"{last} of {shares[-1].n} held-out tasks at step {evals[-1]['step']}"
         if len(evals) > 1:

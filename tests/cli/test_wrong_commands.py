@@ -78,6 +78,9 @@ WRONG = {
     f"resume {RUN} population.batch_size=4": "start a new run",
     f"resume {RUN} run.steps=40": "no checkpoint",
     f"resume {RUN} --steps 40": "run.steps=40",
+    "train -s5": "No such option",
+    "train -xyz": "No such option",
+    "demo --steps": "No such option '--steps'; did you mean run.steps=VALUE?",
     # Other commands.
     "trian": "train",
     "run": "train",
@@ -92,6 +95,8 @@ WRONG = {
     f"push {RUN} teacher_0": "--repo",
     "new rewrd squared": "reward",
     "new reward my-reward": "my_reward",
+    "new reward json": "my_json",
+    "new domain program": "my_program",
     f"eval {RUN} --out x.csv": ".json",
 }  # fmt: skip
 

@@ -41,6 +41,32 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, name):
     assert checkpoint.skipped[0].startswith("step_10 (")
 
 
+@pytest.mark.parametrize(
+    "fault", [OSError(24, "Too many open files"), OSError(116, "Stale file handle"), MemoryError()]
+)
+def test_a_fault_that_may_pass_makes_no_checkpoint_damaged(tmp_path, monkeypatch, fault):
+    """Or its run would go back, and its records would be cut."""
+
+    def fail(path):
+        raise fault
+
+    save(tmp_path, 5)
+    save(tmp_path, 10)
+    monkeypatch.setattr("azr_population.runs.checkpoint._digest", fail)
+    with refuses("step_10 cannot be read now"):
+        load_latest(tmp_path)
+
+
+def test_a_damaged_checkpoint_is_put_aside_each_time(tmp_path):
+    for _ in range(2):
+        save(tmp_path, 5)
+        save(tmp_path, 10)
+    save(tmp_path, 7)
+    save(tmp_path, 10)
+    save(tmp_path, 7)
+    assert [step for step, _ in steps(tmp_path)] == [7]
+
+
 def test_who_found_it_sound_hashes_it_for_all(tmp_path, monkeypatch):
     file = save(tmp_path, 5) / "state.pt"
     before = file.read_bytes()

@@ -104,15 +104,6 @@ def lines_of(path):
     return {file.name: file.read_text() for file in path.glob("completions*")}
 
 
-def test_a_value_of_the_configuration_is_changed_and_the_others_stay(tmp_path):
-    run = RunDirectory(tmp_path / "run")
-    run.create("trainer: {total: 4, secret: '\\${oc.env:X}'}\nb: ${trainer.total}\n", {})
-    before = run.config()
-    run.change_config({"trainer": {"total": 8}})
-    before["trainer"]["total"] = 8
-    assert run.config() == before
-
-
 def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(run, monkeypatch):
     monkeypatch.setitem(directory.BOUNDED, "completions", 40)
     states = {}

@@ -30,7 +30,7 @@ class Server:
         self.folders = {name: folder / name for name in NAMES}
         for name, adapter in self.adapters.items():
             save_adapter(adapter, folder / name, "base")
-        self.served, self.noise, self.sglang = {}, 0.0, False
+        self.served, self.noise, self.sglang, self.mute = {}, 0.0, False, 0
         handler = type("Handler", (Handler,), {"server_side": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}"
@@ -69,6 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         noise = torch.randn(len(values), generator=torch.Generator().manual_seed(0))
         values = values + side.noise * noise
         shown = [None, *values.tolist()][0 if asked.get("echo") else len(ids) :]
+        shown = shown[side.mute if asked.get("echo") else 0 :]
         written = tokens[len(tokens) - len(shown) :]
         logprobs = {"token_logprobs": shown, "tokens": [f"token_id:{id}" for id in written]}
         choice = {"index": 0, "text": "", "logprobs": logprobs}
@@ -89,7 +90,7 @@ def running(tmp_path_factory):
 @pytest.fixture
 def server(running):
     running.served = {name: running.adapters[name] for name in ("a", "b")}
-    running.noise, running.sglang = 0.0, False
+    running.noise, running.sglang, running.mute = 0.0, False, 0
     return running
 
 
@@ -118,6 +119,12 @@ def test_what_a_server_does_wrong_is_named(server, verdict):
     swapped = changed is not None and "b" in changed
     assert second.verdict == ("another one" if swapped else "served")
     assert exit_code([first, second]) == (3 if verdict == "not reachable" else 1)
+
+
+def test_a_server_that_does_not_echo_is_told_so(server):
+    server.mute = 3  # log-probabilities that it leaves out
+    for each in server.check():
+        assert each.verdict == "not reachable" and "does not echo" in str(each)
 
 
 def test_sglang_is_asked_by_base_and_adapter(server):

@@ -8,7 +8,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.engines.base_model import load_base
 from azr_population.eval.members import StoredMember
-from azr_population.sharing.merge import _compared
+from azr_population.sharing.merge import _compared, merge
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 from azr_population.weights.peft_folder import save_adapter
@@ -40,8 +40,6 @@ def test_a_merged_member_has_the_logits_of_base_and_adapter(tmp_path, capsys):
     assert again("<PO>def f")["input_ids"] == tokenizer("<PO>def f")["input_ids"]
     assert merged.generation_config.eos_token_id == model.generation_config.eos_token_id
     with refuses("--merged"):
-        from azr_population.sharing.merge import merge
-
         merge(str(tmp_path / "member"), tmp_path / "model")
     assert main(["export", str(tmp_path / "member")]) == 2
 
@@ -58,3 +56,13 @@ def test_the_merged_folder_is_checked_against_base_and_adapter(tmp_path, capsys,
     member = StoredMember("member", nano_base_path(), tmp_path / "member")
     with refuses("is not base and adapter"):
         _compared(tmp_path / "model", member, "bfloat16")
+
+
+def test_a_layer_that_is_the_embeddings_too_is_not_merged(tmp_path):
+    """The nano base's head is: with the adapter's update the embeddings would have it as well."""
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    bank = Bank(model, LoraSpec(4, 8.0, ("lm_head",)), 1)
+    save_adapter(loud(bank.read(0), 3), tmp_path / "member", str(nano_base_path()))
+    with refuses("lm_head"):
+        merge(str(tmp_path / "member"), tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from base64 import b64decode
@@ -107,6 +108,12 @@ def test_a_card_has_no_score_of_who_had_the_name_before(tmp_path):
     assert main(["push", str(run), "student_0", "--out", str(tmp_path / "out")]) == 0
     card = (tmp_path / "out" / "README.md").read_text()
     assert "of 60 held-out tasks at step 20\n" in card and "student_3) at step 10" in card
+    # Born after the last eval it has no score.
+    young = shutil.copytree(run, tmp_path / "young")
+    lines = (young / "evals.jsonl").read_text().splitlines(keepends=True)
+    (young / "evals.jsonl").write_text("".join(x for x in lines if '"step":20' not in x))
+    assert main(["push", str(young), "student_0", "--out", str(tmp_path / "out2")]) == 0
+    assert "held-out tasks" not in (tmp_path / "out2" / "README.md").read_text()
 
 
 def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):

@@ -20,8 +20,8 @@ def by_member(
     loaders: Sequence[tuple[Sequence[int], Iterable[Mapping[str, Any]]]],
 ) -> Iterator[dict[str, Any]]:
     """Batches that hold a batch of every (slots, loader), whose rows are shared out evenly over
-    the slots, as `member`."""
-    for parts in zip(*(loader for _, loader in loaders), strict=True):
+    the slots, as `member`; as many as every loader has."""
+    for parts in zip(*(loader for _, loader in loaders), strict=False):
         joined: dict[str, Any] = {}
         for key, first in parts[0].items():
             values = [part[key] for part in parts]

@@ -236,10 +236,13 @@ def _members_folder(local_path: str) -> Path:
 
 
 def _remove_old(local_path: Path, keep: int) -> None:
-    """Removes the population's part of all but the newest `keep` of AZR's checkpoints."""
-    root = local_path.absolute().parent.parent
-    held = sorted(
-        root.glob(f"global_step_*/actor/{FOLDER}"), key=lambda path: by_number(path.parts[-3])
-    )
-    for path in held[:-keep]:
-        shutil.rmtree(path)
+    """Removes the population's part of all but the newest `keep` of AZR's checkpoints up to this
+    one. Later ones are of a run that went back, and may be damaged."""
+    this = local_path.absolute()
+    held = {
+        number: path
+        for path in this.parents[1].glob(f"global_step_*/actor/{FOLDER}")
+        if (number := by_number(path.parts[-3])) <= by_number(this.parent.name)
+    }
+    for number in sorted(held)[:-keep]:
+        shutil.rmtree(held[number])

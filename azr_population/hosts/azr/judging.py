@@ -219,6 +219,11 @@ class Judge:
                 **arguments, rollout_actor_wg=collected, executor=None
             )
         except PromptsCollected:
+            if len(collected.prompts) != len(parsed.valid):  # or attempts get other members' tasks
+                raise RuntimeError(
+                    f"{name}: AZR's estimate asks {len(collected.prompts)} prompts for "
+                    f"{len(parsed.valid)} valid proposals"
+                ) from None
             return collected.prompts
         raise RuntimeError("AZR's difficulty estimate has asked nothing")
 

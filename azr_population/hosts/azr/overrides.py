@@ -98,6 +98,9 @@ RESTRICTED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "actor.policy_loss.loss_mode": ("vanilla",),
     },
     "workers learn and sample": {"hybrid_engine": (True,)},
+    "AZR names a checkpoint as its latest when it is whole": {
+        "actor.checkpoint.async_save": (False, None)
+    },
     "workers import nothing by it": {"model.external_lib": (None,)},
     "the base is as its config.json": {"model.override_config": ({}, None)},
     "members are LoRA adapters themselves: set population.lora.rank": {"model.lora_rank": (0,)},

@@ -22,11 +22,13 @@ from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
+from azr_population.config.effects import INCIDENTAL, OPTIONAL, RESUMABLE, flat, touches_only
 from azr_population.console.view import LinesView, show_start, show_step
 from azr_population.engines.base_model import fingerprint, set_prompt_date
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
+from azr_population.files import write_atomically
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import by_member, prompt_rows
@@ -97,9 +99,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         path = Path(self.settings.run_dir or folder)
         steps = {"total_training_steps": self.total_training_steps}  # null is AZR's default
         played = OmegaConf.merge(self.config, {"population": plan.decided, "trainer": steps})
-        self.directory = open_run(
-            played, path, {"patches": list(patches), **declared(callbacks)}, resumes
-        )
+        self._played = redact(plain_values(played))
+        facts = {"patches": list(patches), **declared(callbacks)}
+        self.directory = open_run(self._played, path, facts, resumes)
         self.step.callbacks.append(Warn(self.directory, uses_replay=True))
         self.view = LinesView(prefix="population: ")
         self._timing: Mapping[str, float] = {}
@@ -218,6 +220,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """The batches that AZR takes in this round; `_generate_ahead` looks at the next one."""
         count = int(self.config.azr.data_selection_strategy.update_iteration)
         held = self._next_batches[name] = deque(islice(batches, count))
+        if len(held) < count:
+            raise UserError(
+                f"{name}: AZR has prompts for {len(held)} of {count} batches; it leaves out those "
+                "of more than data.max_prompt_length tokens, so raise that, or lower "
+                "azr.data_selection_strategy.content_max_length"
+            )
         return iter(held.popleft, None)
 
     def _compute_batch(
@@ -314,11 +322,15 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         if step:
             self.directory.refuse_lost_steps(step, EARLIER_INSIDE_AZR)
         else:
+            refuse_to_erase(self.directory, self._played)
             self.population.load_founders(self.engine.read, self.engine.write)
         self.directory.truncate(step)
-        # AZR plays the steps below its total; a run that goes on may have another one.
+        # AZR plays the steps below its total.
         name, steps = self.settings.name, self.total_training_steps - 1
-        self.directory.change_config({"trainer": {"total_training_steps": steps}})
+        self._played["trainer"]["total_training_steps"] = steps
+        # What is played from here on, such as more steps.
+        text = OmegaConf.to_yaml(OmegaConf.create(self._played))
+        write_atomically(self.directory.path / "config.yaml", text)
         show_start(self.view, self.directory, name, steps, step, self.population)
 
     def _begin_step(self) -> None:
@@ -351,21 +363,23 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         return {key: value for key, value in figures.items() if value is not None}
 
 
-def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -> RunDirectory:
+def open_run(
+    played: dict[str, Any], path: Path, facts: Mapping[str, Any], resumes: bool
+) -> RunDirectory:
     """The run directory at `path`, new, with these facts in its environment, or the one that is
-    there when the run goes on. Raises UserError: there is a run and AZR was told not to resume, or
-    it has another `population.prompt_date`."""
-    directory = RunDirectory(path)
+    there when the run goes on; `played` is the whole configuration. Raises UserError: there is a
+    run and AZR was told not to resume, or it has steps that were played with other settings or on
+    another base."""
+    directory, weights = RunDirectory(path), None
+    # The base may lie on the workers' nodes alone.
+    with suppress(UserError, OSError):
+        weights = fingerprint(str(played["actor_rollout_ref"]["model"]["path"]))
     if directory.exists:
         if resumes:
-            day = config.population.prompt_date
-            recorded = (directory.config().get("population") or {}).get("prompt_date", day)
-            if recorded != day:
-                raise UserError(
-                    f"population.prompt_date={day} differs from the run's own in {path}; set "
-                    f"population.prompt_date={recorded}, or start a new run",
-                    key="population.prompt_date",
-                )
+            if directory.last_recorded_step():
+                _refuse_changes(directory, played)
+                if weights:
+                    directory.check_base(weights, f"; {_NEW_RUN}")
             return directory
         raise UserError(
             f"{path} holds a run already; continue it with trainer.resume_mode=auto, or give "
@@ -375,10 +389,41 @@ def open_run(config: Any, path: Path, facts: Mapping[str, Any], resumes: bool) -
         **environment("verl", "ray", "vllm"),
         "host": "Absolute Zero Reasoner",
         **facts,
+        **({"base": weights} if weights else {}),
     }
-    # The base may lie on the workers' nodes alone.
-    with suppress(UserError, OSError):
-        record["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
-    stored = OmegaConf.create(redact(plain_values(config)))
-    directory.create(OmegaConf.to_yaml(stored), record)
+    directory.create(OmegaConf.to_yaml(OmegaConf.create(played)), record)
     return directory
+
+
+_NEW_RUN = "to start a new run, give another trainer.experiment_name or population.run_dir"
+
+
+def _refuse_changes(directory: RunDirectory, played: Mapping[str, Any]) -> None:
+    """Raises UserError for settings of the population that would change in the middle of a run:
+    those that a local run does not let change either, but for speed and memory."""
+    before, after = flat(directory.config()), flat(dict(played))
+    for key in dict.fromkeys([*before, *after]):
+        recorded, now = before.get(key), after.get(key)
+        both = (key in before and key in after) or OPTIONAL.search(key)
+        ours = key.startswith("population.") or key == "actor_rollout_ref.actor.optim.lr"
+        if ours and both and recorded != now and not touches_only(key, RESUMABLE | INCIDENTAL):
+            raise UserError(
+                f"{key}={now} differs from the run's own {recorded} in {directory.path}; set it to "
+                f"that, or, {_NEW_RUN}",
+                key=key,
+            )
+
+
+def refuse_to_erase(directory: RunDirectory, played: Mapping[str, Any]) -> None:
+    """Raises UserError: AZR starts from scratch where the directory has steps of which there was a
+    checkpoint, or there never is one."""
+    steps, trainer = directory.last_recorded_step(), directory.config().get("trainer") or {}
+    own, every = trainer.get("default_local_dir"), trainer.get("save_freq") or 0
+    same = own == played["trainer"].get("default_local_dir")
+    if steps and not (same and steps <= every):
+        raise UserError(
+            f"{directory.path} has {steps} steps, and AZR finds no checkpoint of them in "
+            f"{played['trainer'].get('default_local_dir')} (they were played with {own}); bring it "
+            f"back to go on. {_NEW_RUN[0].upper()}{_NEW_RUN[1:]}",
+            key="population.run_dir",
+        )

@@ -140,6 +140,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         more = f"azr-population resume {path} run.steps={2 * done}"
         view.on_note(f"{path} has finished its {done} steps; to play more: {more}")
     plan = resolve(config).recorded_in(str(path))
+    directory.check_base(fingerprint(plan.engine.base), "; give it that one back (base.path)")
     with directory.locked():
         return _run(plan, directory, view)
 
@@ -265,6 +266,8 @@ def _play(state: RunState, view: View) -> int:
         )
         raise
     except OSError as error:
+        if error.errno is None:  # a worker that does not answer, not a full disk
+            raise
         raise UserError(
             f"run.dir={directory.path}: {first_line(error)}; fix that and continue from step "
             f"{last_step(directory.checkpoints)} with: azr-population resume {directory.path}"

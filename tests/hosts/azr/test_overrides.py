@@ -44,7 +44,7 @@ def test_the_keys_that_are_ours_or_refused_are_there():
     """A key that AZR has renamed would be refused or taken nowhere."""
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
     config = OmegaConf.load(folder / "azr_ppo_trainer.yaml")
-    beside = {"actor_rollout_ref.model.lora_rank"}
+    beside = {"actor_rollout_ref.model.lora_rank", "actor_rollout_ref.actor.checkpoint.async_save"}
     restricted = [name for keys in overrides.RESTRICTED.values() for name in keys]
     for key in map(overrides.full_key, [*overrides.USED.split(), *restricted]):
         if key[-1] not in "._" and key not in beside:

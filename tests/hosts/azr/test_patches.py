@@ -162,9 +162,9 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(azr_manager, tmp_path, tok
 
     item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
 
-    def validity(limit):
+    def validity(limit, kind="gen_code_o"):
         judged = azr_manager(tokenizer, max_prompt_length=limit)._get_data_dict(
-            item, "gen_code_o", Executor(), [], "one", []
+            item, kind, Executor(), [], "one", []
         )
         return judged["code_validity"], judged["format_score"]
 
@@ -173,6 +173,12 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(azr_manager, tmp_path, tok
     apply(OVERLONG_ESTIMATES)
     assert validity(20) == (False, 0.0)
     assert validity(8000) == (True, 1.0)
+    # By the prompt of its own type: code_i's and code_o's differ by the task's input and output.
+    shortest = {
+        kind: next(limit for limit in range(20, 8000) if validity(limit, kind)[0])
+        for kind in ("gen_code_i", "gen_code_o")
+    }
+    assert len(set(shortest.values())) == 2
 
 
 def test_stock_takes_an_overlong_task_for_unsolved(azr_manager, azr_executor, tokenizer):
