@@ -144,10 +144,11 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         try:
             with self.directory.locked():
                 super().fit()
-            self._folders.export()
-            from azr_population.analysis.report import write_report  # pandas and Altair: seconds
+                self._folders.export()
+                # Imported late: pandas and Altair take seconds.
+                from azr_population.analysis.report import write_report
 
-            result |= {"status": "finished", "report": str(write_report(self.directory.path))}
+                result |= {"status": "finished", "report": str(write_report(self.directory.path))}
         finally:
             self.view.on_end(result)
 

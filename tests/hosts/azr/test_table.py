@@ -4,18 +4,21 @@ settings in test_patches.py; advantages in test_step.py; validation in test_vali
 
 import contextlib
 import importlib.util
+import random
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import host
 import needs
+import numpy as np
 import pytest
 import torch
 from omegaconf import OmegaConf
 from test_host_commands import composed
 
 from azr_population.hosts.azr.azr_plan import resolve
+from azr_population.streams import Streams
 
 pytestmark = pytest.mark.azr
 PAGE = (Path(__file__).parents[3] / "docs" / "with_azr.md").read_text()
@@ -188,3 +191,22 @@ def test_comparison_of_answers(azr_executor):
                 assert score == float(row[column] == "right"), row
         finally:
             undo(patches)
+
+
+def test_draws_of_prompts():
+    stock, ours = cells("draws of prompts and examples")
+    assert "nobody seeds" in stock and "for each step" in ours
+    needs.from_azr("absolute_zero_reasoner.trainer.ppo.azr_ray_trainer")
+    from azr_population.hosts.azr.trainer import PopulationTrainer
+
+    def drawn(step, seed=1):
+        trainer = object.__new__(PopulationTrainer)
+        nothing = SimpleNamespace(begin=lambda _: None, begin_step=lambda _: None)
+        trainer.step = trainer.group = trainer.judge = nothing
+        trainer.population = SimpleNamespace(step=step - 1, streams=Streams(seed))
+        trainer.global_steps, trainer._executor = step, None
+        trainer._begin_step()
+        return random.random(), np.random.random()
+
+    assert drawn(1) == drawn(1)
+    assert len({*drawn(1), *drawn(2), *drawn(1, seed=2)}) == 6
