@@ -408,9 +408,10 @@ def _refuse_changes(directory: RunDirectory, played: Mapping[str, Any]) -> None:
         both = (key in before and key in after) or OPTIONAL.search(key)
         ours = key.startswith("population.") or key == "actor_rollout_ref.actor.optim.lr"
         if ours and both and recorded != now and not touches_only(key, RESUMABLE | INCIDENTAL):
+            way_out = f"set {key}={recorded}" if key in before else "leave it out"
             raise UserError(
-                f"{key}={now} differs from the run's own {recorded} in {directory.path}; set it to "
-                f"that, or, {_NEW_RUN}",
+                f"{key}={now} differs from the run's own {recorded} in {directory.path}; {way_out};"
+                f" or, {_NEW_RUN}",
                 key=key,
             )
 
