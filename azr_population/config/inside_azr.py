@@ -11,6 +11,7 @@ from hydra.core.config_store import ConfigStore
 from pydantic import Field
 
 from azr_population.config.schema import (
+    EVALUATION,
     NONE,
     PERFORMANCE,
     PROMPT_DATE,
@@ -46,7 +47,9 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Generate a step's proposals and answers in one call, its difficulty estimates in another.
     False: in one call for each of AZR's batches, nine a step. Every row draws the same tokens."""
-    validate_members: Literal["best", "all", "last_all"] = "last_all"
+    validate_members: Literal["best", "all", "last_all"] = Field(
+        default="last_all", json_schema_extra=EVALUATION
+    )
     """Students that take AZR's validation: the `best` rated one, `all`, or the best one and at the
     end all, so that members/best is the best of them."""
     referee: Literal["azr", "sandbox"] = "azr"

@@ -62,7 +62,10 @@ def test_prompts_of_azrs_data_sets_have_the_runs_date(tokenizer, tmp_path, monke
 def played(folder="checkpoints", **population):
     """A configuration as a run records it."""
     lora = {"rank": 8, "alpha": 8.0}
-    settings = {"lora": lora, "prompt_date": "1999-12-31", "generate_tokens": 100} | population
+    settings = {
+        "lora": lora, "prompt_date": "1999-12-31", "generate_tokens": 100,
+        "validate_members": "all",
+    } | population  # fmt: skip
     return {
         "population": settings,
         "trainer": {"default_local_dir": folder, "save_freq": 5},
@@ -77,7 +80,7 @@ def played(folder="checkpoints", **population):
         ({"lora": {"rank": 8, "alpha": 16.0}}, "population.lora.alpha"),
         ({"evolution": {"operators": {"dare": 1.0}}}, "population.evolution.operators.dare"),
         ({"generate_tokens": 50}, None),
-        ({"validate_members": "best"}, None),  # which the recorded run does not say
+        ({"validate_members": "best"}, None),
     ],
 )
 def test_a_run_goes_on_with_its_own_settings(tmp_path, changed, refused):
