@@ -148,7 +148,7 @@ def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, m
     api = provider.PopulationAPI("nano", rollout="own_rollout.Mine")
     with pytest.raises(UserError) as refused:  # as of a log that `inspect eval-retry` reads
         api.shared._load({api.target})
-    assert refused.value.key == "rollout"
+    assert refused.value.key == "engine.rollout"
     about = settings(data, rollout="own_rollout.Mine", limit=1)
     assert len(run_benchmarks([str(nano_base_path())], about)) == 1
 
