@@ -67,13 +67,12 @@ def comparison_sentence(
         low, high = sorted((abs(100 * test.low), abs(100 * test.high)))  # of one sign
         return f"{arm} scores {scores} [{low:.1f}, {high:.1f}], {seeds}{holm_note}{end}"
     sd, level = test.upper_sd, LEVEL / pairs
-    reach, needed = 100 * detectable(sd, min(n, m), level), seeds_for(sd, WORTH, level)
+    reach = 100 * detectable(sd, min(n, m), level)
     would = (
         f"with {min(n, m)} seeds differences above {reach:.1f} points would show in 4 of 5 cases"
     )
     if reach > 100 * WORTH:
-        more = f"up to {needed}" if needed else "perhaps more than 200"
-        would += f"; {100 * WORTH:.0f} points would take {more}"
+        would += f"; {100 * WORTH:.0f} points would take {_seeds_needed(sd, level)}"
     text = interval_text(test, percent=True, signed=True)
     return (
         f"No difference is shown between {arm} and {than} on {measure}: {text}, {seeds}{holm_note};"
@@ -83,13 +82,18 @@ def comparison_sentence(
 
 def _excluded(test: Estimate, margin: float) -> str:
     """Differences that a test without a verdict rules out, and seeds that would show `WORTH`."""
-    needed = seeds_for(test.upper_sd, WORTH, test.level)
     worth = f"{100 * WORTH:.0f} points" + " beyond the margin" * (margin != 0)
-    more = f"up to {needed}" if needed else "perhaps more than 200"
+    needed = _seeds_needed(test.upper_sd, test.level)
     return (
-        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {more} "
+        f"; more than {100 * test.high:.1f} points is excluded, and {worth} would take {needed} "
         "seeds an arm"
     )
+
+
+def _seeds_needed(sd: float, level: float) -> str:
+    """Seeds of each arm that would show `WORTH`: `up to 12`."""
+    needed = seeds_for(sd, WORTH, level)
+    return f"up to {needed}" if needed else "perhaps more than 200"
 
 
 def verdict_of(test: Estimate, margin: float, planned: int | None) -> str:

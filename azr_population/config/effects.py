@@ -1,6 +1,7 @@
 """The effect of each key, and the keys in which two configurations differ."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -38,6 +39,20 @@ def changed_settings(stored: Config, requested: Config) -> list[tuple[str, Any, 
         (key, before.get(key), after.get(key))
         for key in dict.fromkeys([*before, *after])
         if not touches_only(key, RESUMABLE) and before.get(key) != after.get(key)
+    ]
+
+
+def differing_keys(
+    recorded: Mapping[str, Any], wanted: Mapping[str, Any], allowed: frozenset[str]
+) -> list[str]:
+    """The dotted keys in which a recorded configuration differs, except those with the `allowed`
+    effects. One that an older run lacks is passed over, unless it is `OPTIONAL`."""
+    return [
+        key
+        for key in dict.fromkeys([*recorded, *wanted])
+        if recorded.get(key) != wanted.get(key)
+        and ((key in recorded and key in wanted) or OPTIONAL.search(key))
+        and not touches_only(key, allowed)
     ]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from azr_population.config.effects import OPTIONAL, REPEATED, flat, touches_only
+from azr_population.config.effects import REPEATED, differing_keys, flat
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
@@ -219,12 +219,9 @@ def other_values(run: PlannedRun) -> str:
             settings["base.path"] = short
     differing = [
         f"{key}={stored.get(key)} instead of {wanted.get(key)}"
-        for key in dict.fromkeys([*stored, *wanted])
-        if stored.get(key) != wanted.get(key)
-        and ((key in stored and key in wanted) or OPTIONAL.search(key))
+        for key in differing_keys(stored, wanted, REPEATED)
         # None and [] are left to the domain or the defaults.
-        and not (key.startswith(("task.", "base.")) and wanted[key] in (None, []))
-        and not touches_only(key, REPEATED)
+        if not (key.startswith(("task.", "base.")) and wanted[key] in (None, []))
     ]
     more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
     return ", ".join(differing[:6]) + more

@@ -44,12 +44,12 @@ def merge(address: str, out: Path, base: Path | None = None, check: bool = False
     layers = target_layers(model, adapter.spec)
     if unknown := sorted(adapter.factors.keys() - layers.keys()):
         raise UserError(f"{address}: {unknown[0]} is not a linear layer of {member.base}")
+    embeddings = model.get_input_embeddings()  # type: ignore[operator]
     with torch.no_grad():
         for name, pair in adapter.factors.items():
             layer = layers[name]
             update = adapter.spec.scaling * pair.B.float() @ pair.A.float()
             weight = layer.get_parameter("weight")
-            embeddings = model.get_input_embeddings()  # type: ignore[operator]
             if weight is embeddings.weight:
                 raise UserError(
                     f"{address}: {name} is the base's table of embeddings too (tied), and merged "

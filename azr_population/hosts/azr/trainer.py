@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,19 +22,18 @@ from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
-from azr_population.config.effects import INCIDENTAL, OPTIONAL, RESUMABLE, flat, touches_only
 from azr_population.console.view import LinesView, show_start, show_step
-from azr_population.engines.base_model import fingerprint, set_prompt_date
+from azr_population.engines.base_model import set_prompt_date
 from azr_population.engines.engine import Completion, PromptBatch
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
 from azr_population.hosts.azr.azr_plan import AzrPlan
 from azr_population.hosts.azr.azr_step import AzrStepState
 from azr_population.hosts.azr.batches import by_member, prompt_rows
 from azr_population.hosts.azr.checks import too_few_rows
 from azr_population.hosts.azr.facade import PopulationWorkerGroup
 from azr_population.hosts.azr.judging import Judge
+from azr_population.hosts.azr.run_folder import open_run, record_settings, refuse_to_erase
 from azr_population.hosts.azr.settings import plain_values
 from azr_population.hosts.loggers import step_figures
 from azr_population.method.callbacks import Warn, declared, own_callbacks
@@ -45,11 +44,9 @@ from azr_population.method.population import Population
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.printable import redact
 from azr_population.registry import imported, trust
-from azr_population.runs import RunDirectory
 from azr_population.runs.azr_log import VALIDATION
 from azr_population.runs.checkpoint import EARLIER_INSIDE_AZR
 from azr_population.runs.records import mean
-from azr_population.versions import environment
 
 ACTOR = {
     "loss": "actor/pg_loss",
@@ -329,9 +326,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         # AZR plays the steps below its total.
         name, steps = self.settings.name, self.total_training_steps - 1
         self._played["trainer"]["total_training_steps"] = steps
-        # What is played from here on, such as more steps.
-        text = OmegaConf.to_yaml(OmegaConf.create(self._played))
-        write_atomically(self.directory.path / "config.yaml", text)
+        record_settings(self.directory, self._played)
         show_start(self.view, self.directory, name, steps, step, self.population)
 
     def _begin_step(self) -> None:
@@ -362,70 +357,3 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         # AZR logs times of its own.
         figures |= {k: v for k, v in step_figures(step).items() if not k.startswith("time/")}
         return {key: value for key, value in figures.items() if value is not None}
-
-
-def open_run(
-    played: dict[str, Any], path: Path, facts: Mapping[str, Any], resumes: bool
-) -> RunDirectory:
-    """The run directory at `path`, new, with these facts in its environment, or the one that is
-    there when the run goes on; `played` is the whole configuration. Raises UserError: there is a
-    run and AZR was told not to resume, or it has steps that were played with other settings or on
-    another base."""
-    directory, weights = RunDirectory(path), None
-    # The base may lie on the workers' nodes alone.
-    with suppress(UserError, OSError):
-        weights = fingerprint(str(played["actor_rollout_ref"]["model"]["path"]))
-    if directory.exists:
-        if resumes:
-            if directory.last_recorded_step():
-                _refuse_changes(directory, played)
-                if weights:
-                    directory.check_base(weights, f"; {_NEW_RUN}")
-            return directory
-        raise UserError(
-            f"{path} holds a run already; continue it with trainer.resume_mode=auto, or give "
-            "another trainer.experiment_name or population.run_dir"
-        )
-    record = {
-        **environment("verl", "ray", "vllm"),
-        "host": "Absolute Zero Reasoner",
-        **facts,
-        **({"base": weights} if weights else {}),
-    }
-    directory.create(OmegaConf.to_yaml(OmegaConf.create(played)), record)
-    return directory
-
-
-_NEW_RUN = "to start a new run, give another trainer.experiment_name or population.run_dir"
-
-
-def _refuse_changes(directory: RunDirectory, played: Mapping[str, Any]) -> None:
-    """Raises UserError for settings of the population that would change in the middle of a run:
-    those that a local run does not let change either, but for speed and memory."""
-    before, after = flat(directory.config()), flat(dict(played))
-    for key in dict.fromkeys([*before, *after]):
-        recorded, now = before.get(key), after.get(key)
-        both = (key in before and key in after) or OPTIONAL.search(key)
-        ours = key.startswith("population.") or key == "actor_rollout_ref.actor.optim.lr"
-        if ours and both and recorded != now and not touches_only(key, RESUMABLE | INCIDENTAL):
-            way_out = f"set {key}={recorded}" if key in before else "leave it out"
-            raise UserError(
-                f"{key}={now} differs from the run's own {recorded} in {directory.path}; {way_out};"
-                f" or, {_NEW_RUN}",
-                key=key,
-            )
-
-
-def refuse_to_erase(directory: RunDirectory, played: Mapping[str, Any]) -> None:
-    """Raises UserError: AZR starts from scratch where the directory has steps of which there was a
-    checkpoint, or there never is one."""
-    steps, trainer = directory.last_recorded_step(), directory.config().get("trainer") or {}
-    own, every = trainer.get("default_local_dir"), trainer.get("save_freq") or 0
-    same = own == played["trainer"].get("default_local_dir")
-    if steps and not (same and steps <= every):
-        raise UserError(
-            f"{directory.path} has {steps} steps, and AZR finds no checkpoint of them in "
-            f"{played['trainer'].get('default_local_dir')} (they were played with {own}); bring it "
-            f"back to go on. {_NEW_RUN[0].upper()}{_NEW_RUN[1:]}",
-            key="population.run_dir",
-        )

@@ -7,6 +7,7 @@ import needs
 import pytest
 from omegaconf import OmegaConf
 from refusals import refuses
+from test_run_folder import played
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.runs import RunDirectory
@@ -57,87 +58,6 @@ def test_prompts_of_azrs_data_sets_have_the_runs_date(tokenizer, tmp_path, monke
     )  # fmt: skip
     text = tokenizer.decode(data[0]["input_ids"], skip_special_tokens=True)
     assert re.sub(r"\s", "", text) == "31Dec1999|x"
-
-
-def played(folder="checkpoints", **population):
-    """A configuration as a run records it."""
-    lora = {"rank": 8, "alpha": 8.0}
-    settings = {
-        "lora": lora, "prompt_date": "1999-12-31", "generate_tokens": 100,
-        "validate_members": "all",
-    } | population  # fmt: skip
-    return {
-        "population": settings,
-        "trainer": {"default_local_dir": folder, "save_freq": 5},
-        "actor_rollout_ref": {"model": {"path": "base"}, "actor": {"optim": {"lr": 1e-6}}},
-    }
-
-
-@pytest.mark.parametrize(
-    ("changed", "refused"),
-    [
-        ({"prompt_date": "2026-01-01"}, "population.prompt_date"),
-        ({"lora": {"rank": 8, "alpha": 16.0}}, "population.lora.alpha"),
-        ({"evolution": {"operators": {"dare": 1.0}}}, "population.evolution.operators.dare"),
-        ({"generate_tokens": 50}, None),
-        ({"validate_members": "best"}, None),
-    ],
-)
-def test_a_run_goes_on_with_its_own_settings(tmp_path, changed, refused):
-    needs.from_azr(TRAINER)
-    from azr_population.hosts.azr.trainer import open_run
-
-    run = open_run(played(), tmp_path / "run", {}, resumes=True)
-    assert run.config()["population"]["prompt_date"] == "1999-12-31"
-    other = played(**changed)
-    assert open_run(other, run.path, {}, resumes=True).path == run.path, "nothing was played yet"
-    run.append("metrics", [{"step": 1}])
-    assert open_run(played(), run.path, {}, resumes=True).path == run.path
-    if refused:
-        with refuses(refused):
-            open_run(other, run.path, {}, resumes=True)
-    else:
-        open_run(other, run.path, {}, resumes=True)
-    with refuses("holds a run already"):
-        open_run(played(), run.path, {}, resumes=False)
-
-
-def test_a_run_goes_on_on_its_own_base(tmp_path, monkeypatch):
-    needs.from_azr(TRAINER)
-    from azr_population.hosts.azr import trainer
-
-    monkeypatch.setattr(trainer, "fingerprint", lambda path: "aaaa")
-    run = trainer.open_run(played(), tmp_path / "run", {}, resumes=True)
-    run.append("metrics", [{"step": 1}])
-    trainer.open_run(played(), run.path, {}, resumes=True)
-    monkeypatch.setattr(trainer, "fingerprint", lambda path: "bbbb")
-    with refuses("aaaa"):
-        trainer.open_run(played(), run.path, {}, resumes=True)
-
-
-@pytest.mark.parametrize(
-    ("folder", "steps", "every", "erased"),
-    [
-        ("checkpoints", 5, 5, True),  # it ended before or in its first checkpoint
-        ("checkpoints", 6, 5, False),
-        ("checkpoints", 1, -1, False),
-        ("elsewhere", 1, 5, False),
-        ("elsewhere", 0, 5, True),
-    ],
-)
-def test_steps_without_their_checkpoint_are_not_erased(tmp_path, folder, steps, every, erased):
-    needs.from_azr(TRAINER)
-    from azr_population.hosts.azr.trainer import open_run, refuse_to_erase
-
-    first = played()
-    first["trainer"]["save_freq"] = every
-    run = open_run(first, tmp_path / "run", {}, resumes=True)
-    run.append("metrics", [{"step": step} for step in range(1, steps + 1)])
-    if erased:
-        refuse_to_erase(run, played(folder))
-    else:
-        with refuses(f"has {steps} steps, and AZR finds no checkpoint"):
-            refuse_to_erase(run, played(folder))
 
 
 @pytest.mark.parametrize(("recorded", "continues"), [([1, 2, 3, 4], True), ([1, 2], False)])
