@@ -34,6 +34,7 @@ def explained(config: Config) -> str:
 
 
 def _lines(section: Section, inherited: str, indent: str = "") -> Iterator[str]:
+    plain = section.model_dump()
     for name, field in type(section).model_fields.items():
         value, effect = getattr(section, name), effect_of(field, inherited)
         is_section = isinstance(value, Section)
@@ -46,7 +47,7 @@ def _lines(section: Section, inherited: str, indent: str = "") -> Iterator[str]:
             yield f"{indent}{name}:"
             yield from _lines(value, effect, f"{indent}  ")
         else:
-            yield textwrap.indent(OmegaConf.to_yaml({name: value}), indent).rstrip("\n")
+            yield textwrap.indent(OmegaConf.to_yaml({name: plain[name]}), indent).rstrip("\n")
 
 
 def _title(section: Section) -> str:

@@ -7,6 +7,7 @@ from azr_population import registry
 from azr_population.config.explained import PAGE, explained
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.config.schema import Config
+from azr_population.config.section import groups
 from azr_population.errors import UserError
 from azr_population.hosts.local.local_plan import resolve
 
@@ -129,6 +130,17 @@ def test_the_page_of_the_reference_is_the_one_that_is_made():
     """python -m azr_population.config.explained > docs/reference.md"""
     page = Path(__file__).parents[2] / "docs" / "reference.md"
     assert page.read_text(encoding="utf-8") == PAGE.format(explained(Config()))
+
+
+CHOICES = [f"{group}={option}" for group, options in groups().items() for option in options]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_explained_values_of_every_choice_are_read_back(choice, tmp_path):
+    path = tmp_path / "config.yaml"
+    config = load_config([choice, *(["base.path=somewhere"] if choice == "base=hf" else [])])
+    path.write_text(explained(config))
+    assert config_from_file(path) == config
 
 
 def test_paths_are_stored_from_the_root_and_names_on_the_hub_are_not(tmp_path):
