@@ -29,8 +29,8 @@ class Verdict(NamedTuple):
 
 HELD_OUT_SHARE = 0.02
 
-UNSTEADY = Reason.NONDETERMINISTIC.value
-"""The reason of verdicts if the task's own answer is not always right: the task is invalid."""
+UNSTEADY = (Reason.NONDETERMINISTIC.value, Reason.MALFORMED.value)
+"""Reasons of verdicts if the task's own answer is not always right: the task is invalid."""
 
 
 class Domain(ABC):

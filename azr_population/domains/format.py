@@ -12,13 +12,14 @@ from azr_population.domains.task import ParsedProposal, Task
 if TYPE_CHECKING:
     from azr_population.engines.engine import Completion
 
-_FENCE = re.compile(
-    r"```[ \t]*([A-Za-z]*)[^\n`]*\n(.*?)(?:(?:^ {0,3}|(?<=\S))```[ \t]*\r?$|\Z)",
+FENCE = re.compile(
+    r"```[ \t]*(?![ \t])([A-Za-z]*)(?![A-Za-z])[^\n`]*\n"
+    r"(.*?)(?:(?:^ {0,3}|(?<=\S))```[ \t]*\r?$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 """A fenced block as in Markdown: a fence that is indented by more than three blanks, as in a
 docstring, does not close it, and the last one may end with the text. A fence may also end a line of
-the content."""
+the content. The lookaheads keep a text without a newline from taking time by its square."""
 
 _ALIASES = {"py": "python"}
 
@@ -105,7 +106,7 @@ def shown(task: Task) -> int:
 
 def blocks_named(name: str, text: str) -> list[str]:
     """The contents of the fenced blocks of that name, in order; those in a draft do not count."""
-    blocks = ((block.lower(), body) for block, body in _FENCE.findall(without_draft(text)))
+    blocks = ((block.lower(), body) for block, body in FENCE.findall(without_draft(text)))
     return [body.strip("\r\n") for block, body in blocks if _ALIASES.get(block, block) == name]
 
 

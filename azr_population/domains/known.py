@@ -16,7 +16,7 @@ DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
 
 _OF_TEXTS = ("judge", "grade", "measure", "fingerprint")
 """Methods of a user's domain that read what a model wrote: an exception of theirs makes one problem
-invalid (`invalid_if_unreadable`) and ends nothing."""
+unjudged (`unjudged_if_unreadable`) and ends nothing."""
 _OF_TASKS = ("answer", "eval_tasks")
 
 

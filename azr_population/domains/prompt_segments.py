@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+from azr_population.domains.format import FENCE
+
 _TURN = re.compile(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", re.DOTALL)
 
 
@@ -30,7 +31,7 @@ def split_segments(text: str, marks: Sequence[str]) -> list[Segment]:
         return [Segment(mark, body, True) for mark, body in parts if mark or body.strip()]
     separated = []
     end = 0
-    for fence in _FENCE.finditer(text):
+    for fence in FENCE.finditer(text):
         separated.append(Segment("", text[end : fence.start()], False))
         separated.append(Segment(f"```{fence[1]}", fence[2], True))
         end = fence.end()

@@ -116,8 +116,10 @@ def _added_metrics(path: str, before: StepRecords, after: StepRecords) -> dict[s
         if old != new:
             raise _refusal(path, f"changes records.{field.name}")
     added = {}
-    for name in after.metrics.keys() - before.metrics.keys():
-        number = finite_number(value := after.metrics[name])
+    for name, value in after.metrics.items():
+        if name in before.metrics:
+            continue
+        number = finite_number(value)
         if number is None:
             raise _refusal(path, f"sets {name!r:.60} to {value!r:.60}, not to a finite number")
         _refuse_reserved(path, name)

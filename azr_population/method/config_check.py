@@ -10,7 +10,7 @@ from azr_population.engines.engine import Completion
 from azr_population.engines.optimizers import moments
 from azr_population.errors import UserError
 from azr_population.method.callbacks import call_own, own_callbacks
-from azr_population.method.evolution import ELITES, number_replaced
+from azr_population.method.evolution import number_replaced
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.population import Population, founder_sources
@@ -79,8 +79,7 @@ def check_population(plan: RunPlan) -> None:
     if not smallest:
         weights = dict.fromkeys(weights, 0.0)
     else:
-        replaced = max(1, number_replaced(evolution, smallest))
-        usable_operators(weights, max(smallest - replaced, ELITES))
+        usable_operators(weights, smallest - number_replaced(evolution, smallest))
     try:
         dry_run(weights, evolution.options, rank)
     except UserError as error:
@@ -143,7 +142,8 @@ def reward_line(members: MembersConfig) -> str:
 def _smallest_replaced(evolution: EvolutionConfig, *sizes: int) -> int:
     """The size of the smallest sub-population in which members are replaced, which takes two; 0 if
     there is none."""
-    return min((size for size in sizes if size > 1 and evolution.interval), default=0)
+    replaces = evolution.interval and evolution.replace_fraction
+    return min((size for size in sizes if size > 1 and replaces), default=0)
 
 
 def evolution_note(evolution: EvolutionConfig, teachers: int, students: int) -> str | None:
@@ -157,13 +157,15 @@ def evolution_note(evolution: EvolutionConfig, teachers: int, students: int) -> 
                 f"no {' or '.join(config.roles)} is replaced"
             )
     smallest = _smallest_replaced(evolution, teachers, students)
-    lifetimes = evolution.interval * smallest
-    if not smallest or lifetimes > evolution.grace_period:
+    if not smallest:
+        return None
+    lifetimes = evolution.interval * smallest / number_replaced(evolution, smallest)
+    if lifetimes > evolution.grace_period:
         return None
     return (
         f"evolution.grace_period={evolution.grace_period} leaves no choice of a victim: "
         f"with {smallest} members and evolution.interval={evolution.interval} it has "
-        f"to be below {lifetimes}"
+        f"to be below {lifetimes:g}"
     )
 
 

@@ -62,10 +62,11 @@ class Replacement:
 
 
 def number_replaced(config: EvolutionConfig, size: int) -> int:
-    """The number of `size` members replaced at a time if enough are neither elites nor protected
-    newborns: `replace_fraction` of them, halves rounded up, at least one."""
+    """The number of `size` members replaced at a time if enough are not protected newborns:
+    `replace_fraction` of them, halves rounded up, at least one, and never the elite."""
     fraction = config.replace_fraction
-    return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
+    wanted = max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
+    return min(wanted, size - ELITES)
 
 
 def choose(
@@ -167,7 +168,9 @@ class Evolution:
         """Raises ValueError: a hyperparameter of the member is not one that evolves, or out of its
         bounds."""
         for name, value in member.hyperparameters.items():
-            low, high = self.config.hyperparameters[name].limits  # type: ignore[index]
+            if name not in self.config.hyperparameters:
+                raise ValueError(f"{member.name} has a {name}, which does not evolve")
+            low, high = self.config.hyperparameters[name].limits
             if not low <= value <= high:
                 raise ValueError(
                     f"{member.name} has {name}={value:g}, outside of {low:g} to {high:g}"

@@ -51,14 +51,17 @@ class EvalResult:
     def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl` (docs/records.md); greedy unless the name
         says otherwise."""
-        greedy = [mean(scores["greedy"]) or 0.0 for scores in self.scores]
+        greedy = [mean(scores["greedy"]) for scores in self.scores]
+        pairs = list(zip(self.members, greedy, strict=True))
+        mus = [member.rating.mu for member, score in pairs if score is not None]
+        known = [score for score in greedy if score is not None]
         by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
         values: dict[str, float | None] = {
             name: mean(mean(scores[name]) for scores in self.scores) for name in self.scores[0]
         }
         values |= {
-            "best": max(greedy),
-            "worst": min(greedy),
+            "best": max(known, default=None),
+            "worst": min(known, default=None),
             "samples": float(self.held_out.samples),
             "disagreement": mean(
                 abs(first - second)
@@ -67,7 +70,7 @@ class EvalResult:
                 if first is not None and second is not None
             ),
             "unjudged": float(sum(None in scores for scores in by_task)) or None,
-            "rating_corr": _correlation([member.rating.mu for member in self.members], greedy),
+            "rating_corr": _correlation(mus, known),
         }
         if skill := reliability([scores["greedy"] for scores in self.scores]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
@@ -82,14 +85,14 @@ class EvalResult:
                     if name == group
                 )
         for part in dict.fromkeys(parts):
-            values[f"worst/{part}"] = min(
+            of_members = (
                 mean(s for s, name in zip(scores["greedy"], parts, strict=True) if name == part)
-                or 0.0
                 for scores in self.scores
             )
-        metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
-        names = (f"{member.name}/eval/greedy" for member in self.members)
-        return metrics | dict(zip(names, greedy, strict=True))
+            values[f"worst/{part}"] = min((s for s in of_members if s is not None), default=None)
+        metrics = {f"eval/{name}": value for name, value in values.items()}
+        metrics |= {f"{member.name}/eval/greedy": score for member, score in pairs}
+        return {name: value for name, value in metrics.items() if value is not None}
 
     def records(self, step: int) -> list[dict[str, Any]]:
         """The lines of `evals.jsonl`, one per member: its score at every task and decoding."""

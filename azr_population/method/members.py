@@ -147,7 +147,8 @@ class RatingSystem:
         played = sorted(games, key=lambda game: game is Outcome.INVALID)
         if not played:
             return teacher, student
-        proposer, solver = (self._before_match(one, len(played)) for one in (teacher, student))
+        proposer = self._before_match(teacher, len(played))
+        solver = self._before_match(student, len(played) - played.count(Outcome.INVALID))
         # Beyond this many deviations of a game's margin `trueskill` divides by 0.
         variance = 2 * self._trueskill.beta**2 + proposer.sigma**2 + solver.sigma**2
         most, gap = _MOST_APART * math.sqrt(variance), teacher.mu - student.mu

@@ -23,6 +23,7 @@ from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.method.run_plan import RunPlan
 from azr_population.referee import Referee, RefereeSettings
+from azr_population.runs.meanings import INTERNAL_ERROR, UNJUDGED
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def write_proposals(
 def read_one(context: StepContext, match: Match, type: str, completion: Completion) -> Proposal:
     """The proposal in a completion."""
     proposal = Proposal(match, type, completion, None)
-    with invalid_if_unreadable(proposal):
+    with unjudged_if_unreadable(proposal):
         proposal.parsed = read_proposal(context.format, type, completion)
     return proposal
 
@@ -140,8 +141,6 @@ def solve_and_grade(
 
 HELD_OUT = "held_out"
 """The reason of a proposal whose program is in the eval."""
-INTERNAL_ERROR = "internal_error"
-"""The reason of a proposal that our code failed to read; the fault is logged."""
 _log = logging.getLogger(__name__)
 _OF_THE_USER = UserError, OSError
 """Faults outside the model's text: the run cannot go on."""
@@ -161,7 +160,7 @@ def verify(
     parsed = []
     for proposal in proposals:
         if proposal.parsed:
-            with invalid_if_unreadable(proposal):
+            with unjudged_if_unreadable(proposal):
                 if is_copy(proposal.parsed.program):
                     proposal.reason = HELD_OUT
                 else:
@@ -182,15 +181,19 @@ def measure_tasks(proposals: Sequence[Proposal], domain: Domain) -> None:
     """Sets the measures of every task."""
     for proposal in proposals:
         if proposal.task is not None:
-            with invalid_if_unreadable(proposal):
+            try:
                 proposal.measures = domain.measure(proposal.task.program)
+            except _OF_THE_USER:
+                raise
+            except Exception:  # a task is a task without its measures
+                _log.exception("measuring a program failed: %.2000r", proposal.task.program)
 
 
 def _each(
     judge: Callable[[Sequence[Asked]], list[Judged]], questions: Sequence[tuple[Proposed, Asked]]
 ) -> list[tuple[Proposed, Judged]]:
     """The domain's verdicts, judged together; if that fails, one by one, and those that fail again
-    are invalid."""
+    have none."""
     try:
         verdicts = judge([question for _, question in questions])
         return [
@@ -202,16 +205,17 @@ def _each(
         _log.exception("judging %d tasks together failed; judging each alone", len(questions))
     judged = []
     for problem, question in questions:
-        with invalid_if_unreadable(problem):
+        with unjudged_if_unreadable(problem):
             (verdict,) = judge([question])
             judged.append((problem, verdict))
     return judged
 
 
 @contextmanager
-def invalid_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
-    """No text that a model writes ends a run: if our code fails on this problem, it is
-    invalid. The records count it as `internal_error`, and the log has the traceback."""
+def unjudged_if_unreadable(problem: Proposal | Replay) -> Iterator[None]:
+    """No text that a model writes ends a run: if our code fails on this problem, it has no task and
+    nobody is paid for it. The records count it as `internal_error`, and the log has the
+    traceback."""
     try:
         yield
     except _OF_THE_USER:
@@ -277,7 +281,7 @@ def solve(
     chosen, prompts = [], []
     for problem in problems:
         if problem.task is not None:
-            with invalid_if_unreadable(problem):
+            with unjudged_if_unreadable(problem):
                 prompts.append(format.solve_prompt(problem.task))
                 chosen.append(problem)
     limits = tuple(max_tokens or format.max_new_tokens(problem.type, "solve") for problem in chosen)
@@ -296,7 +300,7 @@ def read_attempts(
     """Adds the attempts in these completions to the problem."""
     attempts = [Attempt(completion, None, type=problem.type) for completion in completions]
     problem.attempts += attempts
-    with invalid_if_unreadable(problem):
+    with unjudged_if_unreadable(problem):
         for attempt in attempts:
             attempt.text = read_answer(context.format, problem.type, attempt.completion)
 
@@ -305,7 +309,8 @@ def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose gold answer is not judged right beside them is invalid: its teacher gets the reward
-    of an invalid proposal, and its attempts are not rewarded.
+    of an invalid proposal, and its attempts are not rewarded. Neither are those at a task that
+    could not be judged.
     """
     questions = [
         (problem, (problem.task, _answers(problem)))
@@ -318,8 +323,9 @@ def grade(problems: Sequence[Proposal | Replay], context: StepContext) -> None:
 
     for problem, verdicts in _each(judge, questions):
         by_answer = dict(zip(_answers(problem), verdicts, strict=True))
-        if any(verdict.reason == UNSTEADY for verdict in verdicts):
-            invalidate(problem, UNSTEADY)
+        failed = [v.reason for v in verdicts if v.reason in (*UNSTEADY, *UNJUDGED)]
+        if failed:
+            invalidate(problem, failed[0])
         for attempt in problem.attempts:
             if attempt.text is not None:
                 attempt.solved, attempt.reason = by_answer[attempt.text]

@@ -121,7 +121,7 @@ class Population:
 
     def reward(self, proposals: Sequence[Proposal], replays: Sequence[Replay] = ()) -> None:
         """Counts copies and sets rewards; `proposals` are all of the step, or of one task type."""
-        count_copies(proposals, self.buffer)
+        count_copies(proposals, self.buffer, self.domain.fingerprint)
         reward_proposals(proposals, self.config, self.buffer)
         reward_attempts(replays)
 
@@ -133,7 +133,7 @@ class Population:
         """
         records = []
         for match in self.matches:
-            match_proposals = [proposal for proposal in proposals if proposal.match is match]
+            match_proposals = [p for p in proposals if p.match is match and p.judged]
             if not match_proposals:
                 continue
             teacher, student = match.teacher, match.student

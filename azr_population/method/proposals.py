@@ -9,6 +9,7 @@ from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Generated
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member
+from azr_population.runs.meanings import UNJUDGED
 
 
 @dataclass
@@ -58,6 +59,11 @@ class Proposal:
     def student(self) -> Member:
         """The member that attempts the task."""
         return self.match.student
+
+    @property
+    def judged(self) -> bool:
+        """Whether the proposal is known to be valid or invalid; see `UNJUDGED`."""
+        return self.reason not in UNJUDGED
 
     @property
     def completions(self) -> list[Completion]:

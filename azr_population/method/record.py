@@ -119,17 +119,18 @@ def _member_metrics(member: Member, played: PlayedStep, domain: Domain) -> Metri
 
 
 def _proposal_metrics(proposals: Sequence[Proposal], domain: Domain) -> Metrics:
-    """Metrics of proposals. Means over valid tasks, except validity, reward and length."""
-    valid = [proposal for proposal in proposals if proposal.task is not None]
-    measured = [proposal.measures for proposal in valid if proposal.measures]
+    """Metrics of proposals. Means over valid tasks, except validity and reward (of those that were
+    judged) and length."""
+    judged = [proposal for proposal in proposals if proposal.judged]
+    valid = [proposal for proposal in judged if proposal.task is not None]
     return {
-        "valid_frac": mean(proposal.task is not None for proposal in proposals),
+        "valid_frac": mean(proposal.task is not None for proposal in judged),
         "unique_frac": mean(proposal.copies == 0 for proposal in valid),
-        "proposal_reward": mean(proposal.reward for proposal in proposals),
+        "proposal_reward": mean(proposal.reward for proposal in judged),
         "solve_rate": mean(proposal.solve_rate for proposal in valid),
         "proposal_tokens": mean(len(proposal.completion.token_ids) for proposal in proposals),
         "proposal_entropy": _surprise(proposal.completion for proposal in proposals),
-        **{m.name: mean(measures[m.name] for measures in measured) for m in domain.measures},
+        **{m.name: mean(each.measures.get(m.name) for each in valid) for m in domain.measures},
     }
 
 
@@ -152,7 +153,7 @@ def _role_metrics(members: Sequence[Metrics]) -> Metrics:
 
 def reward_in_step(member: Member, proposals: Sequence[Proposal]) -> float | None:
     """The mean reward of a member's proposals and of its attempts in the matches."""
-    proposed = [proposal.reward for proposal in proposals if proposal.match.teacher is member]
+    proposed = [p.reward for p in proposals if p.match.teacher is member and p.judged]
     attempted = [proposal for proposal in proposals if proposal.match.student is member]
     return mean(
         [*proposed, *(attempt.reward for proposal in attempted for attempt in proposal.attempts)]

@@ -2,7 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
@@ -62,18 +62,25 @@ def student_reward(parsed: bool, solved: bool) -> float:
     return SOLVED if solved else WRONG
 
 
-def count_copies(proposals: Sequence[Proposal], earlier: Container[Task]) -> None:
+def count_copies(
+    proposals: Sequence[Proposal],
+    earlier: Iterable[Task],
+    fingerprint: Callable[[str], Hashable],
+) -> None:
     """Sets `copies`: the number of other proposals with the same program, by any teacher and with
-    any input, plus one if the task itself is in `earlier`."""
-    counts = Counter(
-        (proposal.task.type, proposal.task.program)
-        for proposal in proposals
-        if proposal.task is not None
-    )
-    for proposal in proposals:
-        if proposal.task is not None:
-            twins = counts[proposal.task.type, proposal.task.program] - 1
-            proposal.copies = twins + (proposal.task in earlier)
+    any input, plus one if the task itself is among `earlier`. Programs are the same if the domain's
+    `fingerprint` says so."""
+
+    def key(task: Task) -> tuple[str, Hashable]:
+        return task.type, fingerprint(task.program) or task.program
+
+    valid = [(proposal, proposal.task) for proposal in proposals if proposal.task is not None]
+    keys = [key(task) for _, task in valid]
+    counts = Counter(keys)
+    asked = {(task.type, task.inputs) for _, task in valid}
+    known = {(key(task), task.inputs) for task in earlier if (task.type, task.inputs) in asked}
+    for (proposal, task), of_task in zip(valid, keys, strict=True):
+        proposal.copies = counts[of_task] - 1 + ((of_task, task.inputs) in known)
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Task]], float]:
@@ -121,7 +128,9 @@ def reward_proposals(
     reward_attempts(proposals)
     reward = teacher_reward_of(config)
     for proposal in proposals:
-        if proposal.solve_rate is None:
+        if not proposal.judged:
+            proposal.reward = 0.0
+        elif proposal.solve_rate is None:
             proposal.reward = INVALID
         else:
             proposal.reward = reward(proposal, buffer) - config.duplicate_penalty * proposal.copies

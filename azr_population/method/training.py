@@ -90,8 +90,8 @@ class ScoredCompletion(NamedTuple):
 
 
 def scored_proposals(proposals: Iterable[Proposal]) -> list[ScoredCompletion]:
-    """Teachers train on all their proposals."""
-    return [ScoredCompletion(proposal, proposal.reward) for proposal in proposals]
+    """Teachers train on all their proposals that were judged."""
+    return [ScoredCompletion(each, each.reward) for each in proposals if each.judged]
 
 
 def scored_attempts(

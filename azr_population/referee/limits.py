@@ -56,7 +56,8 @@ class RefereeSettings:
     modules: tuple[str, ...] = MODULES
     part_seconds: float = 0.0
     """CPU seconds of each part of a script that is timed by `time_part`; 0: no limit. Enforced from
-    outside the child, to within a few milliseconds."""
+    outside the child, to within a few milliseconds; a script that calls `time_part` itself has
+    `cpu_seconds` alone."""
     prelude: str = ""
     """Trusted Python source that each worker executes once at its start; scripts have its names in
     their namespaces. It may call `time_part(True)` and `time_part(False)` around a part."""

@@ -172,7 +172,8 @@ def _grades(question: Question) -> Procedure[tuple[Grade, ...] | Execution]:
     program = _program_of(question)
     inputs = yield from _literal_inputs(program)
     if isinstance(inputs, Execution):
-        return _malformed(f"a gold input: {inputs.reason} {inputs.detail}")
+        lost = inputs.reason is Reason.LOST
+        return inputs if lost else _malformed(f"a gold input: {inputs.reason} {inputs.detail}")
     longest = MAX_SOURCE_CHARS if functions else literal.MAX_CHARS
     answers = list(dict.fromkeys(a for a in question.answers if len(a) <= longest))
     graded = _graded_functions if functions else _graded_inputs

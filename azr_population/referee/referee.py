@@ -87,6 +87,7 @@ class Referee(AbstractContextManager["Referee"]):
 
     def _start(self) -> None:
         self._owner, self._lock = os.getpid(), threading.Lock()
+        self._reader = 0  # the thread whose stream is open
         self._workers = []
         try:
             for _ in range(self.settings.worker_count):
@@ -123,15 +124,22 @@ class Referee(AbstractContextManager["Referee"]):
 
     def _stream(self, procedures: Iterable[Procedure[_Answer] | None]) -> Iterator[_Answer]:
         """Yields the procedures' answers in order, with bounded read-ahead; None among them means
-        "none yet". Only one stream runs at a time; another thread's waits."""
+        "none yet". Only one stream runs at a time; another thread's waits. Raises ValueError: this
+        thread has not read another one to its end, or the referee is closed."""
         if os.getpid() != self._owner:  # forked: the workers belong to the parent
             for worker in self._workers:
                 worker.disconnect()
             self._start()
+        if self._reader == threading.get_ident():  # it would wait for itself
+            raise ValueError("read this thread's other stream to its end, or close it, before")
         with self._lock:
             if not self._workers:
                 raise ValueError("the referee is closed")
-            yield from self._answers(iter(procedures))
+            self._reader = threading.get_ident()
+            try:
+                yield from self._answers(iter(procedures))
+            finally:
+                self._reader = 0
 
     def _answers(self, procedures: Iterator[Procedure[_Answer] | None]) -> Iterator[_Answer]:
         schedule = WorkSchedule(self._two_workers)

@@ -38,6 +38,10 @@ MEANINGS = {
     "malformed": "the question itself could not be read",
 }
 """Reasons of the referee, of the validity rules and of the hosts."""
+INTERNAL_ERROR = "internal_error"
+"""The reason of a proposal that our code failed to read; the fault is logged."""
+UNJUDGED = (INTERNAL_ERROR, "lost")
+"""Reasons that say nothing about a proposal. Nobody is paid or rated by one with such a reason."""
 _FIGURES = (
     ("solve_rate", "solved by {} of the attempts", "{:.0%}"),
     ("reward", "reward {}", "{:+.2f}"),

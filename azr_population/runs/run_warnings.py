@@ -1,6 +1,6 @@
 """Warnings about long runs: tasks that are too hard or too easy, proposals that become copies, a
-student that forgets. They are computed from records alone, so a run, its report and a comparison
-agree."""
+student that forgets, proposals that could not be judged. They are computed from records alone, so a
+run, its report and a comparison agree."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from azr_population.runs.meanings import UNJUDGED
 from azr_population.runs.records import Record, finite_or_none, role_of
 
 STEPS = 20
@@ -31,8 +32,9 @@ class RunWarning(NamedTuple):
     step: int
     """The step at which it began."""
     member: str
+    """Empty where it is of the whole run."""
     kind: str
-    """`runaway`, `copies` or `forgets`."""
+    """`runaway`, `copies`, `forgets` or `unjudged`."""
     text: str
 
 
@@ -76,6 +78,13 @@ class Watch:
             if text and self._is_new(member, generation, kind):
                 text = f"{text} (mean of {STEPS} steps, step {step})"
                 yield RunWarning(step, member, kind, text)
+        unjudged = sum(finite_or_none(line.get(f"reason/{name}")) or 0 for name in UNJUDGED)
+        if unjudged and self._is_new("", 0, "unjudged"):
+            text = (
+                f"{unjudged:.0f} proposals could not be judged, for a fault of this program or the"
+            )
+            text += f" machine: see the log; nobody was paid or rated by them (step {line['step']})"
+            yield RunWarning(line["step"], "", "unjudged", text)
         generations = ((key.partition("/"), number) for key, number in line.items())
         self._generation.update((who, n) for (who, _, of), n in generations if of == "generation")
 

@@ -1,7 +1,7 @@
 """One proposal and the attempts at it, judged and rewarded by the functions of a run: an episode of
 the environments for other libraries."""
 
-from collections.abc import Container
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, cast
 
@@ -36,12 +36,12 @@ class Episode:
     """
 
     def __init__(
-        self, type: str, text: str, finished: bool = True, earlier: Container[Task] = ()
+        self, type: str, text: str, finished: bool = True, earlier: Iterable[Task] = ()
     ) -> None:
         match = Match(*Roster.make(1, 1))
         completion = _completion(text, finished)
         self.proposal = judge_proposal(judge(), match, type, completion, Config().task)
-        count_copies([self.proposal], earlier)
+        count_copies([self.proposal], earlier, judge().domain.fingerprint)
 
     def attempt(self, text: str, finished: bool = True) -> None:
         """Adds an attempt at the task; `reward` grades it."""
@@ -49,8 +49,8 @@ class Episode:
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. If the task's own answer is not always right,
-        the proposal is invalid and there are no attempts. Raises UserError: the reward takes what
-        an episode does not know."""
+        the proposal is invalid and there are no attempts; if it could not be judged, it gets 0.
+        Raises UserError: the reward takes what an episode does not know."""
         check_reward(population, judge().format)
         grade([self.proposal], judge())
         reward_proposals([self.proposal], population)

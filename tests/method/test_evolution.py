@@ -184,6 +184,13 @@ def test_a_learning_rate_that_evolves_stays_within_its_bounds(bounds, limits, fa
     assert limits[factor > 1] in rates
 
 
+def test_a_stored_rate_that_does_not_evolve_is_named():
+    member = rated().students[0]
+    member.hyperparameters["lr"] = 1e-3
+    with pytest.raises(ValueError, match=f"{member.name} has a lr, which does not evolve"):
+        evolution().check_rates(member)
+
+
 @pytest.mark.parametrize("bounds", [[1e-3, 1e-2], [1e-5, 5e-4], [1, 0.5], [0, 1], [1e-4]])
 def test_bounds_that_leave_out_a_founder_s_rate_are_refused(bounds):
     with pytest.raises(ValueError):

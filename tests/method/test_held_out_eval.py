@@ -164,6 +164,18 @@ def test_equal_scores_have_no_spread_instead_of_an_unknown_one(play, held_out, p
     assert "eval/reliability" not in metrics
 
 
+def test_an_eval_that_nothing_could_judge_has_no_score(play, held_out):
+    class Broken(ChatFormat):
+        def parse_answer(self, type, text):
+            raise IndexError("our fault")
+
+    game = play([1.0] * 8)
+    held_out = HeldOutEval(held_out.tasks, 2, 1, ["deep"] * len(held_out.tasks))
+    context = replace(game.context, format=Broken())
+    metrics = held_out.evaluate(context, game.population.roster.students[:2], 1, 1).metrics()
+    assert metrics == {"eval/samples": 2.0, "eval/unjudged": len(held_out.tasks)}
+
+
 def test_a_fault_of_ours_at_an_answer_ends_no_run_and_is_nobodys_score(play, held_out, caplog):
     class Broken(ChatFormat):
         def parse_answer(self, type, text):

@@ -144,6 +144,20 @@ def test_hyperparameters_of_a_run_that_replaces_nobody_do_not_evolve(interval, m
     assert "evolution.hyperparameters" in line and "keep the lr they draw" in line
 
 
+@pytest.mark.parametrize(
+    ("fraction", "said"),
+    [
+        (0, "nobody is replaced"),
+        (0.25, "every 5 steps 1 of 2 teachers and 1 of 4 students replaced, by 8 operators"),
+        (1, "every 5 steps 1 of 2 teachers and 3 of 4 students replaced, by 8 operators"),
+    ],
+)
+def test_the_plan_says_how_many_are_replaced(fraction, said):
+    overrides = [f"evolution.replace_fraction={fraction}", "evolution.interval=5"]
+    evolution = load_config([*overrides, "evolution.grace_period=0"]).evolution
+    assert replacement_line(evolution, 2, 4) == said
+
+
 @pytest.mark.parametrize("arm", ["2t2s", "4t4s", "8t8s"])
 def test_the_arms_have_a_choice(arm):
     config = load_config([f"population={arm}"])

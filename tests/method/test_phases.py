@@ -7,6 +7,7 @@ import pytest
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
+from azr_population.domains.domain import Verdict
 from azr_population.method import phases
 from azr_population.method.training import (
     ScoredCompletion,
@@ -147,12 +148,6 @@ def refuse_some(texts):
         raise ArithmeticError("ours")
 
 
-class FailsToMeasure(Code):
-    def measure(self, program):
-        refuse_some([program])
-        return super().measure(program)
-
-
 class FailsToJudge(Code):
     def judge(self, proposals, referee, rules):
         refuse_some(proposal.program for proposal in proposals)
@@ -180,11 +175,11 @@ class FailsToRead(ChatFormat):
 @pytest.mark.parametrize(
     "failing",
     [
-        *({"domain": FailsToMeasure()}, {"domain": FailsToJudge()}, {"domain": FailsToGrade()}),
+        *({"domain": FailsToJudge()}, {"domain": FailsToGrade()}),
         *({"format": FailsToAsk()}, {"format": FailsToRead()}),
     ],
 )
-def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(
+def test_what_we_cannot_read_pays_and_rates_nobody_and_is_logged_and_the_run_continues(
     play, config, caplog, failing
 ):
     config.population.teachers = config.population.students = 1
@@ -194,9 +189,51 @@ def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(
     failed = records.metrics["reason/internal_error"]
     assert 0 < failed < 12 and records.metrics["reason/ok"] == 12 - failed
     assert len(records.tasks) == 12 - failed
+    assert records.metrics["teacher/valid_frac"] == 1.0
+    assert records.metrics["teacher/proposal_reward"] == 0.0 == records.metrics["teacher/reward"]
+    assert records.metrics["teacher_0/trained_samples"] == 0  # the others' rewards are equal
+    (match,) = records.matches
+    assert (match["proposed"], match["invalid"]) == (12 - failed, 0)
+    assert match["student_wins"] == 12 - failed
     assert all(record["solve_rate"] == 1.0 for record in records.tasks)
     raised = [record.exc_info[0] for record in caplog.records]
     assert set(raised) == {ArithmeticError} and len(raised) in (failed, failed + 1)
+
+
+def test_a_program_that_we_cannot_measure_is_a_task_all_the_same(play, config, caplog):
+    class FailsToMeasure(Code):
+        def measure(self, program):
+            refuse_some([program])
+            return super().measure(program)
+
+    config.population.teachers = config.population.students = 1
+    game = play([1.0, 1.0])
+    game.context = replace(game.context, domain=FailsToMeasure())
+    records = game.play_step()
+    assert records.metrics["reason/ok"] == 12 == len(records.tasks)
+    assert 0 < sum("lines" not in task for task in records.tasks) < 12
+    assert records.metrics["teacher/lines"] == 2.0
+    assert {record.exc_info[0] for record in caplog.records} == {ArithmeticError}
+
+
+@pytest.mark.parametrize(
+    ("reason", "paid", "outcome"),
+    [("lost", 0.0, None), ("malformed", -1.0, "invalid"), ("nondeterministic", -1.0, "invalid")],
+)
+def test_a_task_that_cannot_be_graded_is_no_students_failure(play, config, reason, paid, outcome):
+    class Ungraded(Code):
+        def grade(self, answered, referee):
+            return [[Verdict(False, reason) for _ in answers] for _, answers in answered]
+
+    config.population.teachers = config.population.students = 1
+    config.population.teacher_reward = "adversarial"
+    game = play([1.0, 1.0])
+    game.context = replace(game.context, domain=Ungraded())
+    records = game.play_step()
+    assert records.metrics[f"reason/{reason}"] == 12 and not records.tasks
+    assert records.metrics.get("teacher/proposal_reward", 0.0) == paid
+    assert "student/answer_reward" not in records.metrics
+    assert [match[outcome] for match in records.matches] == ([12] if outcome else [])
 
 
 def test_a_fault_of_the_machine_ends_the_step(play, config):

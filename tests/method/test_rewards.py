@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from azr_population.config.schema import PopulationConfig
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.task import TaskBuffer
 from azr_population.method.matchmaking import Match
@@ -61,9 +64,10 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
 
     rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
     rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
+    rows[1].task = replace(rows[1].task, program=rows[1].task.program + "  # mine")
     buffer = TaskBuffer(10)
-    buffer.add(rows[4].task)
-    count_copies(rows, buffer)
+    buffer.add(replace(rows[4].task, program=rows[4].task.program + "\n"))
+    count_copies(rows, buffer, Code().fingerprint)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
 
 

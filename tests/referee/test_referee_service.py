@@ -36,6 +36,15 @@ def test_threads_take_turns(referee):
     assert outputs == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
 
 
+def test_a_stream_that_is_open_refuses_another_of_its_thread(referee):
+    stream = referee.stream([Question("code_o", PLUS_ONE, ("1",))] * 3)
+    assert next(stream).execution.outputs == ("2",)
+    with pytest.raises(ValueError, match="other stream"):
+        plus_one(referee)
+    stream.close()
+    assert plus_one(referee).outputs == ("2",)
+
+
 def test_killed_workers_and_children_lose_nothing():
     programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
     with Referee(RefereeSettings(workers=2, timeout=60.0)) as referee:

@@ -7,12 +7,12 @@ import pytest
 from azr_population.domains.code.rules import REFUSALS
 from azr_population.domains.code.source import NOT_FINITE
 from azr_population.method.callbacks import Warn
-from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
+from azr_population.method.phases import HELD_OUT
 from azr_population.method.record import StepRecords
 from azr_population.reading.run_data import RunData
 from azr_population.referee import Reason
 from azr_population.runs import RunDirectory
-from azr_population.runs.meanings import MEANINGS, meaning
+from azr_population.runs.meanings import INTERNAL_ERROR, MEANINGS, meaning
 from azr_population.runs.run_warnings import REPLAY, Watch
 
 
@@ -91,6 +91,14 @@ def test_replay_is_named_to_a_run_that_forgets_and_has_none(tmp_path, config, na
     forgets, runaway = sorted(RunData(run.path).warnings, key=lambda warning: warning.kind)
     assert (REPLAY in forgets.text) == named and REPLAY not in runaway.text
     assert "1% solved" in runaway.text
+
+
+def test_proposals_that_could_not_be_judged_are_named_once():
+    records = [{"step": step, "reason/ok": 60.0} for step in range(1, 9)]
+    records[3] |= {"reason/internal_error": 3.0, "reason/lost": 1.0}
+    records[5] |= {"reason/lost": 2.0}
+    (warning,) = Watch().read(records)
+    assert warning[:3] == (4, "", "unjudged") and warning.text.startswith("4 proposals")
 
 
 def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):

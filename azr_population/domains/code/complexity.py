@@ -29,6 +29,17 @@ MEASURES = tuple(
 """Measures of programs; the first is their size."""
 
 
+class _DecisionPoints(ComplexityVisitor):
+    """radon's decision points plus 1, with those of functions and classes at any depth: radon adds
+    one for each method, and leaves out closures and nested classes."""
+
+    visit_FunctionDef = visit_ClassDef = ComplexityVisitor.generic_visit
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self.complexity += 1
+        self.generic_visit(node)
+
+
 @lru_cache(maxsize=1024)
 def measures(program: str) -> Mapping[str, float]:
     """All of `MEASURES`, comments and blank lines left out; empty where the program does not parse
@@ -36,7 +47,7 @@ def measures(program: str) -> Mapping[str, float]:
 
     ast_nodes: without the module and the Load/Store/Del markers. ast_depth: nodes on the longest
     path from a top-level statement down. cyclomatic: McCabe 1976 over the whole program, decision
-    points plus 1, as radon counts them. lines: those that hold more than white space and comments,
+    points, as radon counts them, plus 1. lines: those that hold more than white space and comments,
     docstrings included. variables: distinct names of parameters and of what is assigned to.
     halstead_volume: in bits, as radon counts, N log2 n of all and the distinct
     operators and operands (Halstead, "Elements of Software Science", 1977); to radon only
@@ -47,9 +58,11 @@ def measures(program: str) -> Mapping[str, float]:
         return {}
     measured: dict[str, float] = {}
     with suppress(RecursionError):
-        cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
+        cyclomatic = _DecisionPoints.from_ast(tree).complexity
         nodes, depth = _size(tree)
-        lines = sum(1 for line in program.splitlines() if line.split("#")[0].strip())
+        lines = sum(
+            1 for line in program.replace("\r", "\n").split("\n") if line.split("#")[0].strip()
+        )
         measured = {
             "ast_nodes": nodes, "ast_depth": depth, "cyclomatic": cyclomatic, "lines": lines,
             "variables": _variables(tree),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from azr_population.domains.code import chains
+from azr_population.domains.code.source import distinct
 from azr_population.domains.code.task_types import (
     ParsedProposal,
     Task,
@@ -103,7 +104,7 @@ class ChatFormat(Format):
         count = CODE_F_INPUTS if type == _F else 1
         if not programs or len(inputs) < count:
             return None
-        inputs = list(dict.fromkeys(inputs[:count])) if type == _F else inputs[-1:]
+        inputs = distinct(inputs[:count]) if type == _F else inputs[-1:]
         return ParsedProposal(type, programs[-1], tuple(inputs), messages[-1] if messages else "")
 
     def parse_answer(self, type: str, text: str) -> str | None:

@@ -8,6 +8,7 @@ from azr_population.domains.code import chains
 from azr_population.domains.code.source import (
     NOT_FINITE,
     arguments,
+    distinct,
     is_finite,
     literal,
     read_program,
@@ -29,7 +30,7 @@ def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     """The answer does not depend on the input: no parameter is read, or all outputs are equal.
 
     With a single input only the text is examined; a program that reads its parameter without effect
-    passes.
+    passes, and so does an `f` that is not a top-level `def`.
     """
     if len(outputs) > 1:
         return len(set(outputs)) == 1
@@ -66,7 +67,7 @@ def reason_to_refuse(proposal: ParsedProposal, rules: TaskConfig) -> str:
     """A reason to refuse a proposal unexecuted; '' for none."""
     if len(proposal.program) > rules.max_program_chars:
         return "program_too_long"
-    if proposal.type == _F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+    if proposal.type == _F and len(distinct(proposal.inputs)) < MIN_CODE_F_INPUTS:
         return "too_few_inputs"
     if proposal.type == _I and not all(map(is_finite, proposal.inputs)):
         return NOT_FINITE
@@ -86,12 +87,12 @@ def task_or_reason(
 
 
 def reads_a_parameter(program: str) -> bool:
-    """Whether `f` reads any of its parameters."""
+    """Whether `f` reads any of its parameters; True where it is not a top-level `def`."""
     tree = read_program(program)
     body = tree.body if tree else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
     if not functions:
-        return False
+        return True
     entry = functions[-1]
     names = {node.arg for node in ast.iter_child_nodes(entry.args) if isinstance(node, ast.arg)}
     return any(

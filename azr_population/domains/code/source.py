@@ -7,8 +7,10 @@ hang or use up memory here: every reader is bounded, and returns a value or None
 import ast
 import cmath
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
+
+from azr_population.referee.sandbox.literal import canonical_arguments, write
 
 MAX_CHARS = 20_000
 """Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
@@ -36,12 +38,20 @@ def arguments(text: str) -> list[ast.expr]:
 
 
 def literal(node: ast.expr) -> str | None:
-    """The `repr` of a literal; None for any other expression, and for a number of over 4,300
-    digits, which Python does not write out."""
+    """A literal as the referee writes it; None for any other expression, and for one beyond its
+    bounds."""
     try:
-        return repr(ast.literal_eval(node))
-    except (*_UNREADABLE, TypeError):
+        return write(ast.literal_eval(node))
+    except (*_UNREADABLE, TypeError):  # NotLiteral is a ValueError
         return None
+
+
+def distinct(inputs: Iterable[str]) -> list[str]:
+    """The argument lists that differ in more than layout, in order."""
+    by_value: dict[str, str] = {}
+    for text in inputs:
+        by_value.setdefault(canonical_arguments(text) or text, text)
+    return list(by_value.values())
 
 
 NOT_FINITE = "not_finite"

@@ -22,6 +22,27 @@ def f(x, n):  # two decisions and a loop
     return n
 """
 
+CLOSURE = """
+def f(n):
+    def go(k):
+        if k < 2 and n:
+            return k
+        for i in range(k):
+            assert i or k
+            k = go(i) if i else k
+        return k
+    return go(n)
+"""
+METHODS = """
+def f(n):
+    class Box:
+        def __init__(self, x):
+            self.x = x
+        def get(self):
+            if self.x:
+                return 1
+    return Box(n).get()
+"""
 ASSIGNMENTS = "def f(x, *y):\n    a, b = x, y\n    for a in b:\n        b += a\n    return b"
 
 
@@ -34,6 +55,10 @@ ASSIGNMENTS = "def f(x, *y):\n    a, b = x, y\n    for a in b:\n        b += a\n
         # if, and, the comprehension's loop and its condition, plus one.
         (BRANCHES, 21, 6, 5, 4, 3),
         ("", 0, 0, 1, 0, 0),
+        # Two ifs, an and, a loop and an assert's or, wherever they stand.
+        (CLOSURE, 40, 7, 7, 9, 3),
+        (METHODS, 26, 6, 2, 8, 3),
+        ("x = 1\n\x0cy = 2\r\nz = 3\rw = 4", 12, 2, 1, 4, 4),
     ],
 )
 def test_measures_of_size(program, nodes, depth, cyclomatic, lines, variables):

@@ -30,11 +30,18 @@ def refused(*parts, **options):
         ("def f(n):\n    return n", ["5"], ("5",), "identity"),
         ("def f(a, b):\n    return b", ["1, 'x'"], ("'x'",), "identity"),
         ("def f(a):\n    return a", ["[1,2]"], ("[1, 2]",), "identity"),
+        # Sets as the referee writes them, sorted by text, and not by the hashes of this process.
+        ("def f(a):\n    return a", ["{9, 10, 'b', 'a'}"], ("{'a', 'b', 10, 9}",), "identity"),
         ("def f(n):\n    return n * 2", ["5"], ("9" * 60,), "output_too_long"),
     ],
 )
 def test_guessable_answers_are_refused_by_name(program, inputs, outputs, rule):
     assert verdict(program, inputs, outputs) == rule
+
+
+def test_a_function_that_is_no_top_level_def_is_not_called_constant():
+    for program in ("f = lambda n: n + 1", "if True:\n    def f(n):\n        return n + 1"):
+        assert isinstance(verdict(program, ["5"], ("6",)), Task)
 
 
 def test_a_sound_proposal_becomes_a_task_and_rules_can_be_switched_off():
@@ -55,6 +62,8 @@ def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
 def test_refused_unexecuted(referee):
     program = "def f(n): ..."
     assert refused(program, "1", "1", "2", "3", type=TaskType.CODE_F) == "too_few_inputs"
+    twice = [f"{n}{blank}" for blank in ("", " ") for n in (1, 2, 3)]
+    assert refused(program, *twice, type=TaskType.CODE_F) == "too_few_inputs"
     assert refused(program, "1") == refused(program, "1e99", type=TaskType.CODE_I) == ""
     rules = TaskConfig(max_program_chars=10)
     assert Code().judge([proposal("x" * 11, "1")], referee, rules) == ["program_too_long"]
