@@ -1,6 +1,7 @@
 """Parts of all commands: the group, common options, exit codes, errors in one line."""
 
 import errno
+import io
 import os
 import re
 import signal
@@ -124,6 +125,9 @@ for group, commands in GROUPS.items():
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, or 141
     if the reader of its output is gone (as in shells)."""
+    for stream in (sys.stdout, sys.stderr):  # letters that a terminal lacks end no command
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         # Not `app.main`, which ends the process itself if the reader of its output is gone.
         arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]

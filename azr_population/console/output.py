@@ -26,14 +26,12 @@ class StandardOutput(Console):
 
 
 def plain_output() -> StandardOutput:
-    """Standard output that prints what it is given: no markup, and signs that a terminal does not
-    know are written out and do not end the command."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, PYTHONUNBUFFERED
-            # A raw write that a signal cuts short, such as a heartbeat's, loses its rest.
-            buffered = io.BufferedWriter(sys.stdout.buffer)
-            sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, line_buffering=True)
-        sys.stdout.reconfigure(errors="backslashreplace")
+    """Standard output that prints what it is given, without markup."""
+    raw = isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase)
+    if raw:  # python -u, PYTHONUNBUFFERED: a write that a signal cuts short loses its rest
+        buffered = io.BufferedWriter(sys.stdout.buffer)
+        kept = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = io.TextIOWrapper(buffered, *kept, line_buffering=True)
     return StandardOutput(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config
 from azr_population.console.output import plain_output
 from azr_population.console.show import STYLES, body
 from azr_population.domains.prompt_segments import marks_of, user_turn
@@ -52,7 +54,9 @@ def play(path: Path, count: int) -> None:
             f"{path} run.log_completions=16 run.steps=N"
         )
     chosen = exercises[:count]
-    settings = config_from_file(run.directory.config_file).referee.model_dump()
+    # Inside AZR its executor judged, whose limits are AZR's.
+    config = Config() if run.inside_azr else config_from_file(run.directory.config_file)
+    settings = config.referee.model_dump()
     console = plain_output()
     yours, theirs = list[bool](), list[bool]()
     with Referee(RefereeSettings(**{**settings, "workers": 1})) as referee:
@@ -97,7 +101,7 @@ def _exercises(run: RunData) -> list[Exercise]:
         except ValidationError:
             continue
         parts = [task.program, *task.inputs[:1]]
-        attempts = [row for row in rows if all(part in row.get("prompt", "") for part in parts)]
+        attempts = [row for row in rows if all(part in (row.get("prompt") or "") for part in parts)]
         if attempts:
             solved = [right is True for right in record.get("solved") or ()]
             names = str(record.get("teacher")), str(record.get("student"))
@@ -118,11 +122,14 @@ def _ask(console: Console, run: RunData, exercise: Exercise) -> None:
 
 def _values(task: Task, referee: Referee) -> dict[str, str]:
     """The value of each variable of a program for the task's first input, as far as statements
-    follow each other: of programs that stop there and return it."""
+    follow each other: of programs that stop there and return it. One that is assigned to twice has
+    several and is left out."""
     lines = task.program.split("\n")
     assigned = {
         n: match[1] for n, line in enumerate(lines) if (match := _ASSIGNMENT.fullmatch(line))
     }
+    times = Counter(assigned.values())
+    assigned = {n: name for n, name in assigned.items() if times[name] == 1}
     programs = ["\n".join([*lines[: n + 1], f"    return {name}"]) for n, name in assigned.items()]
     runs = referee.check([Program(text, task.inputs[:1], task.imports) for text in programs])
     return {

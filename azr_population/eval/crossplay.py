@@ -53,7 +53,7 @@ class CrossPlay:
     def slopes(self) -> dict[str, dict[str, float]]:
         """For each run the change per 100 steps of its students' solve rate on the tasks of its
         earliest teachers, and of the share of its teachers' tasks that its earliest students leave
-        unsolved; what has no two steps is left out."""
+        unsolved; what has no two steps is left out, and so are runs without one of the sides."""
         return self._slopes(self.matrix)
 
     def sentences(self) -> list[str]:
@@ -89,7 +89,10 @@ class CrossPlay:
         sides = [[(m.run_label, m.step) for m in side] for side in (self.teachers, self.students)]
         rates = pd.DataFrame(matrix, *(pd.MultiIndex.from_tuples(side) for side in sides))
         slopes = {}
+        with_students = {student.run_label for student in self.students}
         for run in dict.fromkeys(teacher.run_label for teacher in self.teachers):
+            if run not in with_students:
+                continue
             by_step = rates.loc[run][run]
             lines = {
                 "student": by_step.loc[[by_step.index[0]]].mean(axis=0).dropna(),
@@ -165,6 +168,8 @@ def crossplay(
     out = out or (Path(addresses[0]) if alone else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
+    if not out.parent.is_dir():  # before the games
+        raise UserError(f"--out {out} cannot be written: {out.parent} is not a folder")
     outcome = play(addresses, every, tasks, samples, seed)
     slopes = outcome.slopes()
     content = {

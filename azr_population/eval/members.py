@@ -18,8 +18,10 @@ import torch
 from torch import Tensor
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.config.effects import flat
 from azr_population.config.load import config_from_file, load_config
 from azr_population.config.schema import Config
+from azr_population.console.output import say
 from azr_population.domains.code.formats import base_format
 from azr_population.engines.assembly import assemble
 from azr_population.engines.base_folder import context_of
@@ -33,7 +35,7 @@ from azr_population.method.run_plan import RunPlan
 from azr_population.reading.run_data import RunData
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs.directory import RunDirectory, member_folders, split_address, steps
-from azr_population.runs.records import metrics_of_members, role_of
+from azr_population.runs.records import best_of, member_scores, metrics_of_members, role_of
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.founders import as_member
 from azr_population.weights.model_card import NANO
@@ -58,15 +60,8 @@ class StoredMember:
     """Its PEFT folder; None for the base."""
     run: RunData | None = field(default=None, compare=False)
     """The run that stored it, if any."""
-    snapshot: int | None = None
-    """The step of its snapshot; None after the run's last step."""
-
-    @property
-    def step(self) -> int:
-        """The step of its run after which it was stored; 0 without a run."""
-        if self.snapshot is not None:
-            return self.snapshot
-        return self.run.last if self.run and self.folder else 0
+    step: int = 0
+    """The step of its run after which it was stored; 0 of a base, and without a run."""
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -82,8 +77,9 @@ class StoredMember:
 
     @property
     def proposes(self) -> bool:
-        """Whether it is not a student."""
-        return role_of(self.name) != "student"
+        """Whether it is not a student; the best member of a run with teachers is one."""
+        has_teachers = self.run and self.run.value("population", "teachers")
+        return role_of(self.name) != "student" and not (self.name == BEST and has_teachers)
 
     @property
     def run_label(self) -> str:
@@ -164,9 +160,12 @@ def _of_run(
 ) -> list[StoredMember]:
     """The base and the run's members; with a `name` that member alone."""
     run, path = RunData(directory.path), directory.path
-    stored: list[tuple[int | None, Path]] = [*_snapshots(directory, every)]
-    if not stored or stored[-1][0] != run.last:
-        stored.append((None, directory.members))
+    # A run that was killed has records behind its last checkpoint, and members of that.
+    checkpoints = steps(directory.checkpoints)
+    last = checkpoints[-1][0] if checkpoints else run.last
+    stored = _snapshots(directory, every)
+    if not stored or stored[-1][0] != last:
+        stored.append((last, directory.members))
     folders = [(step, folder) for step, parent in stored for folder in member_folders(parent)]
     if not folders:
         raise UserError(f"{path} has no members in {directory.members}; resume it to save them")
@@ -176,7 +175,9 @@ def _of_run(
         names = dict.fromkeys(folder.name for _, folder in folders)
         folders = [(step, folder) for step, folder in folders if folder.name == name]
         if name == BEST and (best := directory.members / BEST).is_dir():
-            folders = [(None, best)]
+            scores = member_scores(run.lines, run.read("validations"))
+            scored = best_of(score for score in scores if score.step <= last)
+            folders = [(scored.step if scored else last, best)]
         if not folders:
             raise UserError(f"{path} has no member {name}; it has base, {', '.join(names)}")
     members = [StoredMember(f.name, used, f, run, step) for step, f in folders if name != BASE]
@@ -339,7 +340,10 @@ def open_members(
 
 def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> RunPlan:
     """The plan by which these members are asked and judged; see `open_members`."""
-    first, *others = {id(member.run): member for member in reversed(members)}.values()
+    by_run: dict[int, StoredMember] = {}
+    for member in members:
+        by_run.setdefault(id(member.run), member)
+    first, *others = by_run.values()
     config, named = _config(first, overrides)
     for other in others:
         theirs, _ = _config(other, overrides)
@@ -347,12 +351,28 @@ def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> R
             raise UserError(f"{other.label} and {first.label} have tasks of different domains")
         if theirs.base.prompt_format != config.base.prompt_format:
             raise UserError(f"{other.label} and {first.label} have different prompt formats")
+        if differing := _other_rules(theirs, config):
+            say(f"{other.label} is judged by {first.label}'s rules; it had {', '.join(differing)}")
     name = config.base.prompt_format
     if not named:
         name = base_format(first.base, load_tokenizer(first.base))
-    engine = config.engine.model_copy(update={"name": "torch", "workers": 1})
+    device = config.engine.device
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        say(f"torch sees no GPU, which {first.label} was set up for: computing on the CPU")
+        device = "cpu"
+    here = {"name": "torch", "workers": 1, "device": device}
+    engine = config.engine.model_copy(update=here)
     base = config.base.model_copy(update={"prompt_format": name, "path": str(first.base)})
     return RunPlan.of(config.model_copy(update={"engine": engine, "base": base}))
+
+
+def _other_rules(config: Config, used: Config) -> list[str]:
+    """The settings of tasks and the referee in which a configuration differs, `key=value`."""
+    theirs, ours = (
+        flat({"task": each.task.model_dump(), "referee": each.referee.model_dump()})
+        for each in (config, used)
+    )
+    return [f"{key}={theirs[key]}" for key in theirs if theirs[key] != ours.get(key)]
 
 
 def _config(member: StoredMember, overrides: Sequence[str]) -> tuple[Config, bool]:

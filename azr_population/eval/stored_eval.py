@@ -95,9 +95,11 @@ def write_results(content: Mapping[str, Any], out: Path | None = None) -> Path:
     run, of a member alone `eval_SEED_MEMBER`, elsewhere in `evaluations/`. Raises UserError: `out`
     cannot be written to."""
     path, name = Path(content["run"]), f"eval_{content['seed']}"
-    if RunDirectory(path.parent).exists:
+    if RunDirectory(path).exists:
+        pass
+    elif RunDirectory(path.parent).exists:
         path, name = path.parent, f"{name}_{path.name}"
-    elif not RunDirectory(path).exists:
+    else:
         path = Path("evaluations") / path.name
     out = out or path / f"{name}.json"
     table = pd.DataFrame(content["members"]).drop(columns=["scores", "temperature_1"])

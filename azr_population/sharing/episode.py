@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, cast
 
-from azr_population.config.schema import Config, PopulationConfig
+from azr_population.config.load import load_config
+from azr_population.config.schema import PopulationConfig, TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.task import Task
@@ -27,6 +28,12 @@ def judge() -> StepContext:
     return StepContext(engine, Referee(RefereeSettings()), Code(), ChatFormat())
 
 
+@cache
+def task_rules() -> TaskConfig:
+    """Those of a run in the chat format (`base=hf`)."""
+    return load_config(["base=hf", "base.path=."]).task
+
+
 class Episode:
     """A proposal of a task of this type, read from `text`, then attempts at the task.
 
@@ -40,7 +47,7 @@ class Episode:
     ) -> None:
         match = Match(*Roster.make(1, 1))
         completion = _completion(text, finished)
-        self.proposal = judge_proposal(judge(), match, type, completion, Config().task)
+        self.proposal = judge_proposal(judge(), match, type, completion, task_rules())
         count_copies([self.proposal], earlier, judge().domain.fingerprint)
 
     def attempt(self, text: str, finished: bool = True) -> None:

@@ -1,5 +1,7 @@
 """Help and completion of the command line."""
 
+import io
+import sys
 import tempfile
 
 import pytest
@@ -36,6 +38,15 @@ def test_a_shell_asks_for_completions(line, completed, monkeypatch, capsys):
     monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
     assert main([]) == 0
     assert completed in [line.split(",")[1] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_letters_that_a_terminal_lacks_are_written_out(monkeypatch):
+    kept = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept, "ascii"))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(kept, "ascii"))
+    assert main(["compare", "rü n"]) == 2
+    sys.stderr.flush()
+    assert b"r\\xfc n" in kept.getvalue()
 
 
 def test_no_room_for_temporary_files_is_one_line(monkeypatch, capsys):

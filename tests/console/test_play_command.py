@@ -45,6 +45,17 @@ def test_a_right_answer_is_right_however_it_is_spaced(played):
     assert "you solved 1 of 1; the students 1 of 2" in text
 
 
+def test_a_run_inside_azr_is_played(write, monkeypatch, capsys):
+    run = write()
+    monkeypatch.setattr("sys.stdin", io.StringIO("[6, 7, 8]\n"))
+    settings = "{batch_size: null, student_lr: null}"
+    (run / "config.yaml").write_text(f"actor_rollout_ref: {{}}\npopulation: {settings}\n")
+    (run / "tasks.jsonl").write_text(json.dumps(TASK) + "\n")
+    stored = line(3, "solved", "solved", prompt=PROMPT), line(3, "solved", "solved", prompt=None)
+    (run / "completions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in stored))
+    assert main(["play", str(run)]) == 0 and "you solved 1 of 1" in capsys.readouterr().out
+
+
 def test_the_first_wrong_step_of_an_attempt_is_marked(played):
     lines = [text.strip() for text in played("[0]\n").splitlines()]
     assert "you   ✗ [0]" in lines

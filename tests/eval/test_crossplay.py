@@ -1,6 +1,7 @@
 """What a cross-play says, from made-up solve rates whose answer is known."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from azr_population.eval.members import StoredMember
 
 def members(role, *steps):
     return tuple(
-        StoredMember(f"{role}_{n}", Path(), Path(), snapshot=step) for n, step in enumerate(steps)
+        StoredMember(f"{role}_{n}", Path(), Path(), step=step) for n, step in enumerate(steps)
     )
 
 
@@ -30,6 +31,20 @@ def test_slopes_are_against_the_earliest_of_the_other_side():
     slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()[""]
     assert slopes["student"] == pytest.approx(0.2) and slopes["teacher"] == pytest.approx(0.2)
     assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"": {}}
+
+
+def test_a_run_without_students_or_teachers_has_no_slopes():
+    runs = {name: SimpleNamespace(path=Path(name)) for name in ("a", "b", "c")}
+    teachers, students = (
+        tuple(
+            StoredMember(f"{role}_0", Path(), Path(), runs[run], step)
+            for run, step in ((own, 10), ("c", 10), ("c", 20))
+        )
+        for role, own in (("teacher", "a"), ("student", "b"))
+    )
+    outcome = CrossPlay(teachers, students, (np.full((3, 4), 0.5),) * 3, 4)
+    assert list(outcome.slopes()) == ["c"]
+    assert outcome.sentences()[0] == "3 teachers of 4 proposals each, 3 students"
 
 
 def test_a_teacher_without_a_valid_task_is_left_out():

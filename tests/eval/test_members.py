@@ -11,6 +11,7 @@ from made_up_problems import adapter
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.config.load import load_config, to_yaml
 from azr_population.config.schema import PROMPT_DATE
 from azr_population.engines.engine import EngineSettings
 from azr_population.errors import UserError
@@ -48,6 +49,45 @@ def test_one_member(played):
             one_member(address)
     adapter(played / "members/best", seed=1)
     assert one_member(played / "best").folder == played / "members/best"
+
+
+def test_members_are_of_their_checkpoint_and_the_best_of_its_eval(played):
+    evals = {3: 0.4, 5: 0.9, 8: 0.5, 9: 1.0}  # step 9 was lost: the last checkpoint is of step 8
+    lines = [{"step": n, "student_1/eval/greedy": evals.get(n, 0.1)} for n in range(1, 10)]
+    (played / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert {member.step for member in find_members(played)} == {0, 9}
+    (played / "checkpoints/step_8").mkdir(parents=True)
+    assert {member.step for member in find_members(played)} == {0, 8}
+    (played / "config.yaml").write_text("population: {teachers: 1}\n")
+    adapter(played / "members/best", seed=1)
+    best = one_member(played / "best")
+    assert (best.step, best.solves, best.proposes) == (5, True, False)
+    (played / "config.yaml").write_text("population: {teachers: 0}\n")
+    assert one_member(played / "best").proposes, "of a single agent"
+
+
+def test_the_first_run_s_rules_are_for_all_and_what_differs_is_said(played, tmp_path, capsys):
+    other = tmp_path / "other"
+    shutil.copytree(played, other)
+    for run, chars in ((played, 111), (other, 222)):
+        text = to_yaml(load_config([f"task.max_program_chars={chars}"]))
+        (run / "config.yaml").write_text(text)
+    for first, second, chars in ((played, other, 111), (other, played, 222)):
+        plan = plan_of([*find_members(first), *find_members(second)])
+        assert plan.config.task.max_program_chars == chars
+        said = capsys.readouterr().err
+        assert f"task.max_program_chars={333 - chars}" in said and "by " + first.name in said
+
+
+def test_members_of_a_gpu_s_run_are_asked_where_there_is_none(played, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    config = load_config(["engine=torch_cuda"])
+    (played / "config.yaml").write_text(to_yaml(config))
+    members = find_members(played)
+    plan = plan_of(members)
+    assert plan.engine.device == "cpu" and "no GPU" in capsys.readouterr().err
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert plan_of(members).engine.device == "cuda"
 
 
 def test_members_of_a_role(played, tmp_path):

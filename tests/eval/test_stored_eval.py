@@ -2,12 +2,14 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from refusals import refused
 
 from azr_population.cli import main
 from azr_population.eval.members import find_members
+from azr_population.eval.stored_eval import write_results
 from azr_population.runs import RunDirectory
 
 
@@ -66,6 +68,14 @@ def test_stored_members_have_the_ratings_of_their_step(stored_run):
     for member in members:
         assert member.metrics["mu"] == metrics[member.step][f"{member.name}/mu"]
         assert member.label == f"stored/{member.name}@{member.step}"
+
+
+def test_the_folder_one_is_in_is_the_run(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("seed: 1\n")
+    monkeypatch.chdir(tmp_path)
+    row = {"step": 1, "scores": [], "temperature_1": []}
+    assert write_results({"run": ".", "seed": 7, "members": [row]}) == Path("eval_7.json")
+    assert (tmp_path / "eval_7.csv").is_file()
 
 
 def test_a_member_alone_is_measured_beside_the_base(stored_run, tmp_path, monkeypatch, capsys):
