@@ -89,7 +89,7 @@ def run_benchmarks(
         else:
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
-        _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
+        _write_figures(folder / "figures.json", samples, settings)
         _print_notes(samples, log_folder)
     figures = table.figures(pd.concat(parts))
     print(table.table(figures).reset_index().to_markdown(index=False))
@@ -136,8 +136,9 @@ def _ask(
     """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
     tasks = []
     for name in benchmarks:
+        identity = read_benchmark(name, settings.data).identity
         for model in models:
-            task = TASKS[name](data=settings.data)
+            task = TASKS[name](data=settings.data, identity=identity)
             task.model = model
             tasks.append(task)
     if not tasks:
@@ -171,11 +172,11 @@ def _ask(
     return logs
 
 
-def _write_figures(
-    path: Path, figures: pd.DataFrame, benchmarks: Sequence[str], settings: BenchmarkSettings
-) -> None:
+def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSettings) -> None:
     """Writes what `compare` and `push` read; summaries first: `compare` takes the members' mean."""
-    ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
+    ordered = table.figures(samples).sort_values(
+        "role", key=lambda role: role != "summary", kind="stable"
+    )
     lines = []
     for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
         cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
@@ -184,13 +185,13 @@ def _write_figures(
         {
             "name": name,
             "title": BENCHMARKS[name].title,
-            "data": read_benchmark(name, settings.data).identity,
+            "data": identity,
             "prompt": BENCHMARKS[name].prompt,
             "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
             "limit": settings.limit,
             "hub": BENCHMARKS[name].hub,
         }
-        for name in benchmarks
+        for name, identity in dict(zip(samples["benchmark"], samples["data"], strict=True)).items()
     ]
     content = {
         "benchmarks": about,

@@ -29,8 +29,8 @@ _SEED = 20_260_527
 
 
 def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFrame:
-    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason; in the
-    table's order. `names` has the models' names by Inspect's."""
+    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason, and the
+    identity of its data; in the table's order. `names` has the models' names by Inspect's."""
     rows = []
     models, tasks = list(names), list(BENCHMARKS)
 
@@ -50,6 +50,7 @@ def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFr
                     "correct": score.value == CORRECT,
                     "reason": (score.metadata or {}).get("reason", ""),
                     "stop_reason": sample.output.stop_reason,
+                    "data": (log.eval.metadata or {}).get("data", ""),
                 }
             )
     return pd.DataFrame(rows)

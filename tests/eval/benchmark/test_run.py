@@ -8,6 +8,7 @@ import needs
 import pandas as pd
 import pytest
 from made_up_problems import HUMANEVAL_ROWS, adapter, write_jsonl
+from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import app, main
@@ -20,6 +21,7 @@ from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa:
 
 from azr_population.eval.benchmark import provider  # noqa: E402
 from azr_population.eval.benchmark import run as benchmark_run  # noqa: E402
+from azr_population.eval.benchmark.benchmarks import read_benchmark  # noqa: E402
 from azr_population.eval.benchmark.run import BenchmarkSettings, run_benchmarks  # noqa: E402
 from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
 
@@ -80,6 +82,35 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
     run_benchmarks([str(played)], about, tmp_path / "table.md")
     assert {name for batch in batches for name in batch} == {"student_0"}
     assert (tmp_path / "table.md").read_text().count("\n") == 2 + 7
+
+
+def test_a_changed_file_is_asked_anew_and_figures_name_the_file_of_their_logs(
+    data, tmp_path, monkeypatch
+):
+    def identity():
+        read_benchmark.cache_clear()  # as in a new process
+        run_benchmarks([str(nano_base_path())], settings(data, limit=1, logs=tmp_path))
+        (figures,) = Path("evaluations").glob("*/figures.json")
+        return json.loads(figures.read_text())["benchmarks"][0]["data"]
+
+    before = identity()
+    write_jsonl(Path(data) / "gsm8k/test.jsonl", [{"question": "3?", "answer": "#### 3"}])
+    after = identity()
+    assert before != after
+    asked = logs(tmp_path / "logs")
+    assert {log.eval.metadata["data"] for log in asked} == {before, after} and len(asked) == 2
+    with refuses(before):  # as `inspect eval-retry` of the first log
+        TASKS["gsm8k"](data=data, identity=before)
+
+    def then_the_file_changes(*arguments, **options):
+        done = eval_set(*arguments, **options)
+        write_jsonl(Path(data) / "gsm8k/test.jsonl", [{"question": "4?", "answer": "#### 4"}])
+        read_benchmark.cache_clear()
+        return done
+
+    eval_set = benchmark_run.eval_set
+    monkeypatch.setattr(benchmark_run, "eval_set", then_the_file_changes)
+    assert identity() == after
 
 
 def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
