@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 from inspect_ai import eval_set
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import Model, get_model
 
 from azr_population.errors import UserError
@@ -163,13 +163,21 @@ def _ask(
         print(recovery_hint)
         raise KeyboardInterrupt
     if failed or not done:
-        why = "; ".join(
-            f"{log.eval.model}, {log.eval.task}: "
-            + (log.error.message.splitlines()[0] if log.error else log.status)
-            for log in failed
-        )
+        why = "; ".join(f"{log.eval.model}, {log.eval.task}: {_fault(log)}" for log in failed)
         raise UserError(f"{why}. {recovery_hint}")
     return logs
+
+
+def _fault(log: EvalLog) -> str:
+    """A line on why the log is not whole: its error, or how many samples have one and the first."""
+    if log.error:
+        return log.error.message.splitlines()[0]
+    samples = read_eval_log_sample_summaries(log.location)
+    errors = [sample.error for sample in samples if sample.error]
+    if not errors:
+        return log.status
+    first = errors[0].splitlines()[0]
+    return f"{len(errors)} of {len(samples)} samples have an error, the first: {first}"
 
 
 def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSettings) -> None:

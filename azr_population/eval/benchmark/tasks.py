@@ -21,7 +21,7 @@ from azr_population.errors import UserError
 from azr_population.eval.benchmark import provider as provider
 from azr_population.eval.benchmark.batcher import Batcher
 from azr_population.eval.benchmark.benchmarks import BENCHMARKS, Data, read_benchmark
-from azr_population.eval.benchmark.problem import EvalVerdict, Problem
+from azr_population.eval.benchmark.problem import EvalVerdict, Problem, VerdictLost
 
 _BATCH = 64
 _SELF_TESTS = 4
@@ -54,16 +54,19 @@ def ask() -> Solver:
 
 @scorer(metrics=[accuracy(), stderr()])
 def answers(name: str, data: str = "", identity: str = "") -> Scorer:
-    """Scores answers to a benchmark's problems. Raises UserError as `_read`."""
+    """Scores answers to a benchmark's problems; a sample whose verdict is lost twice is an error.
+    Raises UserError as `_read`."""
     problems = {problem.id: problem for problem in _read(name, data, identity).problems}
-    batcher = _batcher(name)
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = problems[str(state.sample_id)]
         text, plain = state.output.completion, problem.prompt.plain
         if plain and (state.output.metadata or {}).get("plain"):
             text = plain + text  # the prompt was the beginning of the program
-        verdict = await batcher.ask((problem, text))
+        try:
+            verdict = await _batcher(name, _BATCH).ask((problem, text))
+        except VerdictLost:  # once more, alone: the fault of one answer is not that of its batch
+            verdict = await _batcher(name, 1).ask((problem, text))
         return Score(
             value=CORRECT if verdict.passed else INCORRECT,
             answer=verdict.answer,
@@ -75,13 +78,13 @@ def answers(name: str, data: str = "", identity: str = "") -> Scorer:
 
 
 @cache
-def _batcher(name: str) -> Batcher[tuple[Problem, str], EvalVerdict]:
+def _batcher(name: str, size: int) -> Batcher[tuple[Problem, str], EvalVerdict]:
     """The batcher of one kind of problems: a batch has one judge."""
-    return Batcher(grade, _BATCH)
+    return Batcher(grade, size)
 
 
 def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
-    """Verdicts on completions for problems of one kind, in order."""
+    """Verdicts on completions for problems of one kind, in order. Raises VerdictLost."""
     kind, problems = type(completions[0][0]), [problem for problem, _ in completions]
     return kind.judge(list(zip(problems, kind.read_all(completions), strict=True)))
 

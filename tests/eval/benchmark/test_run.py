@@ -22,6 +22,8 @@ from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa:
 from azr_population.eval.benchmark import provider  # noqa: E402
 from azr_population.eval.benchmark import run as benchmark_run  # noqa: E402
 from azr_population.eval.benchmark.benchmarks import read_benchmark  # noqa: E402
+from azr_population.eval.benchmark.mathematics import MathProblem  # noqa: E402
+from azr_population.eval.benchmark.problem import VerdictLost  # noqa: E402
 from azr_population.eval.benchmark.run import BenchmarkSettings, run_benchmarks  # noqa: E402
 from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
 
@@ -169,6 +171,31 @@ def test_any_provider_can_be_asked(data):
     arguments = [programs[0], programs[0]]
     (log,) = inspect_eval(task, model=mock(arguments), max_connections=1)
     assert scores(log) == ["C", "I"]
+
+
+def test_a_lost_verdict_is_the_error_of_its_sample_and_of_no_other(data, monkeypatch, tmp_path):
+    judge, batches = MathProblem.judge, []
+
+    def killed_at_the_second(answers):
+        batches.append([problem.id for problem, _ in answers])
+        if "gsm8k/1" in batches[-1]:
+            raise VerdictLost("a reader was killed")
+        return judge(answers)
+
+    target, about = [str(nano_base_path())], settings(data, logs=tmp_path)
+    with monkeypatch.context() as patch:
+        read_benchmark.cache_clear()
+        TASKS["gsm8k"](data=data)  # its self-test is passed
+        patch.setattr(MathProblem, "judge", killed_at_the_second)
+        with refuses("a reader was killed"):
+            run_benchmarks(target, about)
+    assert ["gsm8k/1"] in batches  # once more, alone
+    (log,) = logs(tmp_path / "logs")
+    assert {str(s.id): bool(s.error) for s in log.samples} == {
+        "gsm8k/0": False, "gsm8k/1": True, "gsm8k/2": False,
+    }  # fmt: skip
+    assert not any(sample.scores for sample in log.samples if sample.error)
+    assert run_benchmarks(target, about)["problems"].max() == 3
 
 
 def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
