@@ -187,8 +187,9 @@ def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSetting
     )
     lines = []
     for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
-        cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
-        lines.append({"model": model, "role": role, "k": int(k), "cells": cells})
+        cells = group.set_index("column")[["value", "low", "high", "problems"]].astype(object)
+        lines.append({"model": model, "role": role, "k": int(k)})
+        lines[-1]["cells"] = cells.where(cells.notna(), None).to_dict("index")
     about = [
         {
             "name": name,
@@ -208,7 +209,7 @@ def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSetting
         "lines": lines,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(content, indent=1) + "\n")
+    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def _print_notes(samples: pd.DataFrame, logs: Path) -> None:

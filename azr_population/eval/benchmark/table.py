@@ -2,7 +2,8 @@
 
 `mathematics` and `code` are means over benchmarks, `all` is the mean of the two, as in AZR's
 tables. Intervals are 95% percentile bootstraps over problems, drawn anew within each benchmark;
-the exact binomial bound where none or all were solved.
+the exact binomial bound where none or all were solved. Other values that are the same for every
+problem have no interval (NaN): the bootstrap cannot tell how sure they are.
 """
 
 import math
@@ -153,12 +154,17 @@ def table(figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(row: Any) -> str:
-    percent = row.drop(["label", "model", "role", "column"]).astype(float) * 100
-    text = "{value:.1f} [{low:.1f}, {high:.1f}]".format_map(percent)
+    text = _with_interval("{:.1f}", row[["value", "low", "high"]])
     if math.isnan(row["difference"]):
         return text
-    gain = "; {difference:+.1f} [{difference_low:+.1f}, {difference_high:+.1f}]"
-    return text + gain.format_map(percent)
+    gain = row[["difference", "difference_low", "difference_high"]]
+    return f"{text}; {_with_interval('{:+.1f}', gain)}"
+
+
+def _with_interval(form: str, numbers: Any) -> str:
+    """A value and its bounds in percent; the value alone where there are none."""
+    value, low, high = (form.format(100 * float(number)) for number in numbers)
+    return f"{value} [{low}, {high}]" if numbers.notna().all() else value
 
 
 def write(figures: pd.DataFrame, path: Path) -> None:

@@ -26,6 +26,7 @@ from azr_population.eval.benchmark.mathematics import MathProblem  # noqa: E402
 from azr_population.eval.benchmark.problem import VerdictLost  # noqa: E402
 from azr_population.eval.benchmark.run import BenchmarkSettings, run_benchmarks  # noqa: E402
 from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
+from azr_population.reading.run_data import benchmark_figures  # noqa: E402
 
 
 @pytest.fixture
@@ -196,6 +197,21 @@ def test_a_lost_verdict_is_the_error_of_its_sample_and_of_no_other(data, monkeyp
     }  # fmt: skip
     assert not any(sample.scores for sample in log.samples if sample.error)
     assert run_benchmarks(target, about)["problems"].max() == 3
+
+
+def test_figures_without_an_interval_are_read_by_compare(tmp_path):
+    rows = [
+        {"label": "run", "model": model, "benchmark": "gsm8k", "problem": problem}
+        | {"epoch": epoch, "correct": epoch == 1, "data": "a file"}
+        for model in ("base", "student_0")
+        for problem in "abc"
+        for epoch in (1, 2)
+    ]
+    path = tmp_path / "figures.json"
+    benchmark_run._write_figures(path, pd.DataFrame(rows), settings(""))
+    cell = json.loads(path.read_text())["lines"][0]["cells"]["GSM8K"]
+    assert cell == {"value": 0.5, "low": None, "high": None, "problems": 3}
+    assert benchmark_figures(path)["mean"] == 0.5
 
 
 def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
