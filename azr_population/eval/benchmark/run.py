@@ -62,15 +62,15 @@ def run_benchmarks(
 
     What is in the logs is not asked again: after Ctrl-C the same command goes on.
 
-    Raises UserError: nothing to ask, data that are missing, a grader that does not judge right, a
-    model that cannot be asked.
+    Raises UserError: nothing to ask, an `out` that cannot be written, data that are missing, a
+    grader that does not judge right, a model that cannot be asked.
     """
-    if out and out.suffix not in table.FORMATS:
-        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}", key="out")
     if not names:
         raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
     trust(settings.rollout)
     benchmarks = [benchmark.name for benchmark in find_benchmarks(settings.benchmarks)]
+    if out:
+        table.check_out(out)
     parts: list[pd.DataFrame] = []
     bases: dict[str, pd.DataFrame] = {}
     for name in names:

@@ -10,6 +10,7 @@ import math
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from azr_population.analysis.statistics import interval
 from azr_population.errors import UserError
 from azr_population.eval.benchmark.benchmarks import AREAS, BENCHMARKS
 from azr_population.eval.members import BASE
+from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import pass_at
 
 KS = (1, 4, 16, 64, 256)
@@ -167,13 +169,26 @@ def _with_interval(form: str, numbers: Any) -> str:
     return f"{value} [{low}, {high}]" if numbers.notna().all() else value
 
 
+def check_out(path: Path) -> None:
+    """Makes the folder of a file for `write`. Raises UserError: the file's name has another ending,
+    or it cannot be written, which is to be known before hours of work."""
+    if path.suffix not in FORMATS:
+        raise UserError(f"--out={path}: it must end in {', '.join(FORMATS)}", key="out")
+    if path.is_dir():
+        raise UserError(f"--out {path} is a folder, and a file belongs there")
+    with writing(f"--out {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=path.parent).close()
+
+
 def write(figures: pd.DataFrame, path: Path) -> None:
-    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name.
+    Raises UserError: the file cannot be written."""
     if path.suffix == ".csv":
-        figures.to_csv(path, index=False)
+        text = figures.to_csv(index=False, lineterminator="\n")
     elif path.suffix == ".md":
-        text = table(figures).reset_index().to_markdown(index=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        text = table(figures).reset_index().to_markdown(index=False) + "\n"
     else:
-        table(figures).to_latex(path, escape=True)
+        text = table(figures).to_latex(escape=True)
+    with writing(f"--out {path}"):
+        write_atomically(path, text)

@@ -241,11 +241,17 @@ def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
         ["nowhere"],
         ["nano", "--benchmarks", "gsm9"],
         ["nano", "--out", "table.doc"],
+        ["nano", "--out", "a_file/table.md"],
+        ["nano", "--out", "a_folder.md"],
+        ["nano", "--out", "/proc/table.md"],
         ["nano", "--benchmarks", "aime24"],
     ],
 )
 def test_what_cannot_be_asked_is_one_line(data, arguments, capsys, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
+    monkeypatch.setattr(benchmark_run, "eval_set", None)  # nothing is asked
+    Path("a_file").touch()
+    Path("a_folder.md").mkdir()
     typed = ["benchmark", "--data", data, "--benchmarks", "gsm8k"]
     assert main([*typed, *arguments]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

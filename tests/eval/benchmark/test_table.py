@@ -92,3 +92,9 @@ def test_models_that_were_not_asked_the_same_are_not_compared():
     rows = samples(base=[[True]] * 3, a=[[True]] * 3)
     with refuses("gsm8k"):
         table.figures(rows[:-1])
+
+
+@pytest.mark.parametrize("ending", table.FORMATS)
+def test_a_folder_that_went_away_is_refused(tmp_path, ending):
+    with refuses(f"--out {tmp_path}"):
+        table.write(table.figures(samples(base=[[True]] * 3)), tmp_path / f"gone/table{ending}")
