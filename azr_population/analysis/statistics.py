@@ -147,8 +147,8 @@ def interval(
             samples that were drawn anew.
         kind: `mean` as `compare`; `share` of observations that are 0 or 1, Wilson's; or the
             percentiles of the `bootstrap`.
-        count: observations behind a bootstrapped share. Where all of them agree the samples have no
-            spread, and the bound is the exact binomial one.
+        count: observations behind a bootstrapped share. Where all of them agree the bound is the
+            exact binomial one. Other samples without spread have no interval, as in `compare`.
     """
     if kind == "mean":
         return compare(values, None, False)
@@ -163,9 +163,12 @@ def interval(
         return Estimate(solved / n, float(bounds.low), float(bounds.high), (n,))
     value = float(numbers[0])
     low, high = (float(bound) for bound in np.percentile(numbers[1:], (2.5, 97.5)))
-    if count and np.ptp(numbers) == 0 and value in (0.0, 1.0):
-        unseen = 1.0 - (LEVEL / 2) ** (1.0 / count)
-        low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
+    if high - low <= 1e-12:
+        low = high = math.nan
+        # A mean of shares that are 1 is not always 1 to the last digit.
+        if count and min(abs(value), abs(1.0 - value)) <= 1e-12:
+            unseen = 1.0 - (LEVEL / 2) ** (1.0 / count)
+            low, high = (0.0, unseen) if value < 0.5 else (1.0 - unseen, 1.0)
     return Estimate(value, low, high, (count,))
 
 

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
@@ -74,7 +74,7 @@ class Referee(AbstractContextManager["Referee"]):
         """The outcomes of raw works for callers with other rules: `patches.referee_executor`."""
         return list(self.outcomes(works))
 
-    def outcomes(self, works: Iterable[SandboxWork]) -> Iterator[list[CallOutcome]]:
+    def outcomes(self, works: Iterable[SandboxWork]) -> Generator[list[CallOutcome], None, None]:
         """Outcomes one by one, in the order of the works, with bounded read-ahead."""
         return self._stream(map(procedures.execute, works))
 
@@ -122,7 +122,9 @@ class Referee(AbstractContextManager["Referee"]):
         self._workers[self._workers.index(worker)] = successor
         return successor
 
-    def _stream(self, procedures: Iterable[Procedure[_Answer] | None]) -> Iterator[_Answer]:
+    def _stream(
+        self, procedures: Iterable[Procedure[_Answer] | None]
+    ) -> Generator[_Answer, None, None]:
         """Yields the procedures' answers in order, with bounded read-ahead; None among them means
         "none yet". Only one stream runs at a time; another thread's waits. Raises ValueError: this
         thread has not read another one to its end, or the referee is closed."""

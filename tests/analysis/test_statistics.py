@@ -108,6 +108,10 @@ def test_shares_have_wilsons_interval_and_a_bootstrap_its_percentiles():
     drawn = interval([5.0, *range(101)], "bootstrap")
     assert (drawn.mean, drawn.low, drawn.high) == (5.0, 2.5, 97.5)
     assert interval([1.0] * 9, "bootstrap", 20).low == pytest.approx(0.025 ** (1 / 20))
+    sevenths = [sum([1.0 / 7] * 7)] * 9  # 0.9999999999999998
+    assert interval(sevenths, "bootstrap", 20).low == pytest.approx(0.025 ** (1 / 20))
+    for value, count in ((0.5, 20), (0.0, 0), (1.0, 0)):
+        assert interval([value] * 9, "bootstrap", count).sign() is None
 
 
 def test_paired_seeds_are_those_of_both():

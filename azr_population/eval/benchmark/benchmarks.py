@@ -175,16 +175,22 @@ def _in_azr(
     )  # fmt: skip
 
 
+def _evalplus_files(folder: str, name: str) -> tuple[str, ...]:
+    """Plain or packed; not `.jsonl.gz.part`, a download that is not at its end."""
+    endings = ("jsonl", "jsonl.gz")
+    return tuple(f"{place}{name}*.{end}" for place in (f"{folder}/", "") for end in endings)
+
+
 _ALL = (
     Benchmark(
         "humaneval_plus", "HumanEval+", "code",
-        ("humaneval_plus/HumanEvalPlus*.jsonl*", "HumanEvalPlus*.jsonl*"),
+        _evalplus_files("humaneval_plus", "HumanEvalPlus"),
         partial(evalplus_problem, "humaneval"), "evalplus",
         "https://github.com/evalplus/humanevalplus_release/releases (v0.1.10)",
         "fe585eb4df8c88d844eeb463ea4d0302", "v0.1.10", 768, "evalplus/humanevalplus",
     ),
     Benchmark(
-        "mbpp_plus", "MBPP+", "code", ("mbpp_plus/MbppPlus*.jsonl*", "MbppPlus*.jsonl*"),
+        "mbpp_plus", "MBPP+", "code", _evalplus_files("mbpp_plus", "MbppPlus"),
         partial(evalplus_problem, "mbpp"), "evalplus",
         "https://github.com/evalplus/mbppplus_release/releases (v0.2.0)",
         "ee43ecabebf20deef4bb776a405ac5b1", "v0.2.0", 768, "evalplus/mbppplus",

@@ -27,6 +27,7 @@ from azr_population.eval.benchmark.problem import (
     EvalVerdict,
     Problem,
     Prompt,
+    VerdictLost,
 )
 
 T = TypeVar("T")
@@ -124,15 +125,28 @@ def equal_answers(gold: str, answer: str) -> bool:
 def read_within_limits(
     function: Callable[..., T], items: Iterable[tuple[Any, ...]]
 ) -> list[T | None]:
-    """`function(*item)` of each in other processes, in order; None where one died of its limits."""
+    """`function(*item)` of each in other processes, in order; None where one died of its limits, or
+    crashed. Raises VerdictLost: one was killed from outside, or got no processor time."""
+    from concurrent.futures import TimeoutError  # Python 3.10: not the built-in one
+
     from pebble import ProcessExpired
 
     def result(future: Any) -> T | None:
         try:
             value: T = future.result()
             return value
-        except (ProcessExpired, TimeoutError, MemoryError, RecursionError):
+        except (MemoryError, RecursionError):
             return None
+        except TimeoutError as error:
+            seconds = f"{READING_SECONDS:g} s of processor time in {wall:g} s"
+            raise VerdictLost(f"a process that reads answers did not get {seconds}") from error
+        except ProcessExpired as error:
+            if error.exitcode != -signal.SIGKILL:
+                return None
+            raise VerdictLost(
+                "a process that reads answers was killed from outside (SIGKILL); perhaps the "
+                "machine has no memory left"
+            ) from error
 
     wall, pool = _WALL_FACTOR * READING_SECONDS, _processes()
     arguments = [[READING_SECONDS, function, *item] for item in items]

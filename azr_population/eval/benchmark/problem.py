@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from azr_population.errors import UserError
+
 PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
 """Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
 WRONG_NUMBER = "271828182.5"
@@ -34,6 +36,11 @@ class EvalVerdict:
     reason: str
     detail: str = ""
     answer: str = ""
+
+
+class VerdictLost(UserError):
+    """The process that read or ran an answer was ended from outside, for example because the
+    machine has no memory left. This says nothing about the answer, so it is not judged."""
 
 
 class Problem(ABC):

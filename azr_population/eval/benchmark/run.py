@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 from inspect_ai import eval_set
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import Model, get_model
 
 from azr_population.errors import UserError
@@ -62,15 +62,15 @@ def run_benchmarks(
 
     What is in the logs is not asked again: after Ctrl-C the same command goes on.
 
-    Raises UserError: nothing to ask, data that are missing, a grader that does not judge right, a
-    model that cannot be asked.
+    Raises UserError: nothing to ask, an `out` that cannot be written, data that are missing, a
+    grader that does not judge right, a model that cannot be asked.
     """
-    if out and out.suffix not in table.FORMATS:
-        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}", key="out")
     if not names:
         raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
     trust(settings.rollout)
     benchmarks = [benchmark.name for benchmark in find_benchmarks(settings.benchmarks)]
+    if out:
+        table.check_out(out)
     parts: list[pd.DataFrame] = []
     bases: dict[str, pd.DataFrame] = {}
     for name in names:
@@ -89,7 +89,7 @@ def run_benchmarks(
         else:
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
-        _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
+        _write_figures(folder / "figures.json", samples, settings)
         _print_notes(samples, log_folder)
     figures = table.figures(pd.concat(parts))
     print(table.table(figures).reset_index().to_markdown(index=False))
@@ -136,8 +136,9 @@ def _ask(
     """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
     tasks = []
     for name in benchmarks:
+        identity = read_benchmark(name, settings.data).identity
         for model in models:
-            task = TASKS[name](data=settings.data)
+            task = TASKS[name](data=settings.data, identity=identity)
             task.model = model
             tasks.append(task)
     if not tasks:
@@ -162,35 +163,44 @@ def _ask(
         print(recovery_hint)
         raise KeyboardInterrupt
     if failed or not done:
-        why = "; ".join(
-            f"{log.eval.model}, {log.eval.task}: "
-            + (log.error.message.splitlines()[0] if log.error else log.status)
-            for log in failed
-        )
+        why = "; ".join(f"{log.eval.model}, {log.eval.task}: {_fault(log)}" for log in failed)
         raise UserError(f"{why}. {recovery_hint}")
     return logs
 
 
-def _write_figures(
-    path: Path, figures: pd.DataFrame, benchmarks: Sequence[str], settings: BenchmarkSettings
-) -> None:
+def _fault(log: EvalLog) -> str:
+    """A line on why the log is not whole: its error, or how many samples have one and the first."""
+    if log.error:
+        return log.error.message.splitlines()[0]
+    samples = read_eval_log_sample_summaries(log.location)
+    errors = [sample.error for sample in samples if sample.error]
+    if not errors:
+        return log.status
+    first = errors[0].splitlines()[0]
+    return f"{len(errors)} of {len(samples)} samples have an error, the first: {first}"
+
+
+def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSettings) -> None:
     """Writes what `compare` and `push` read; summaries first: `compare` takes the members' mean."""
-    ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
+    ordered = table.figures(samples).sort_values(
+        "role", key=lambda role: role != "summary", kind="stable"
+    )
     lines = []
     for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
-        cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
-        lines.append({"model": model, "role": role, "k": int(k), "cells": cells})
+        cells = group.set_index("column")[["value", "low", "high", "problems"]].astype(object)
+        lines.append({"model": model, "role": role, "k": int(k)})
+        lines[-1]["cells"] = cells.where(cells.notna(), None).to_dict("index")
     about = [
         {
             "name": name,
             "title": BENCHMARKS[name].title,
-            "data": read_benchmark(name, settings.data).identity,
+            "data": identity,
             "prompt": BENCHMARKS[name].prompt,
             "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
             "limit": settings.limit,
             "hub": BENCHMARKS[name].hub,
         }
-        for name in benchmarks
+        for name, identity in dict(zip(samples["benchmark"], samples["data"], strict=True)).items()
     ]
     content = {
         "benchmarks": about,
@@ -199,7 +209,7 @@ def _write_figures(
         "lines": lines,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(content, indent=1) + "\n")
+    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def _print_notes(samples: pd.DataFrame, logs: Path) -> None:

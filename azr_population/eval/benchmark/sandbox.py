@@ -10,13 +10,20 @@ import base64
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
 from azr_population.eval.benchmark import sandboxed
-from azr_population.eval.benchmark.problem import NO_ANSWER, PASSED, WRONG, EvalVerdict
+from azr_population.eval.benchmark.problem import (
+    NO_ANSWER,
+    PASSED,
+    WRONG,
+    EvalVerdict,
+    VerdictLost,
+)
 from azr_population.files import inflate
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome
@@ -131,9 +138,12 @@ def _first_failure(inputs: InputSet, done: ProgramRun) -> tuple[str, str] | None
 
 def run(calls: Iterable[str], cpu_seconds: float, part_seconds: float) -> Iterator[ProgramRun]:
     """Results of calls of functions of `sandboxed`, each in a child of its own, in order. One may
-    take `cpu_seconds` of processor time, and `part_seconds` for each input."""
+    take `cpu_seconds` of processor time, and `part_seconds` for each input. Raises VerdictLost."""
     works = (SandboxWork("", (Call(SCRIPT, call),)) for call in calls)
-    return (_read(outcome) for (outcome,) in _referee(cpu_seconds, part_seconds).outcomes(works))
+    # An error keeps this frame: a stream that it left open would block the referee's next one.
+    with closing(_referee(cpu_seconds, part_seconds).outcomes(works)) as stream:
+        for (outcome,) in stream:
+            yield _read(outcome)
 
 
 @cache
@@ -155,7 +165,13 @@ def _referee(cpu_seconds: float, part_seconds: float) -> Referee:
 
 
 def _read(outcome: CallOutcome) -> ProgramRun:
-    """The inverse of `sandboxed.record`, for text that a solution may have forged."""
+    """The inverse of `sandboxed.record`, for text that a solution may have forged. Raises
+    VerdictLost."""
+    if outcome.reason is Reason.LOST:
+        raise VerdictLost(
+            "a program's process in the referee was ended from outside again and again, which no "
+            "program can do; perhaps the machine has no memory left"
+        )
     if outcome.reason is not Reason.OK:
         return ProgramRun([], str(outcome.reason), outcome.text[:200])
     try:

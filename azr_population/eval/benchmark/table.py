@@ -2,13 +2,15 @@
 
 `mathematics` and `code` are means over benchmarks, `all` is the mean of the two, as in AZR's
 tables. Intervals are 95% percentile bootstraps over problems, drawn anew within each benchmark;
-the exact binomial bound where none or all were solved.
+the exact binomial bound where none or all were solved. Other values that are the same for every
+problem have no interval (NaN): the bootstrap cannot tell how sure they are.
 """
 
 import math
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from azr_population.analysis.statistics import interval
 from azr_population.errors import UserError
 from azr_population.eval.benchmark.benchmarks import AREAS, BENCHMARKS
 from azr_population.eval.members import BASE
+from azr_population.files import write_atomically, writing
 from azr_population.method.held_out_eval import pass_at
 
 KS = (1, 4, 16, 64, 256)
@@ -29,8 +32,8 @@ _SEED = 20_260_527
 
 
 def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFrame:
-    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason; in the
-    table's order. `names` has the models' names by Inspect's."""
+    """One row a sample: model, benchmark, problem, epoch, correct, reason, stop_reason, and the
+    identity of its data; in the table's order. `names` has the models' names by Inspect's."""
     rows = []
     models, tasks = list(names), list(BENCHMARKS)
 
@@ -50,6 +53,7 @@ def read_samples(logs: Iterable[EvalLog], names: Mapping[str, str]) -> pd.DataFr
                     "correct": score.value == CORRECT,
                     "reason": (score.metadata or {}).get("reason", ""),
                     "stop_reason": sample.output.stop_reason,
+                    "data": (log.eval.metadata or {}).get("data", ""),
                 }
             )
     return pd.DataFrame(rows)
@@ -152,21 +156,39 @@ def table(figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(row: Any) -> str:
-    percent = row.drop(["label", "model", "role", "column"]).astype(float) * 100
-    text = "{value:.1f} [{low:.1f}, {high:.1f}]".format_map(percent)
+    text = _with_interval("{:.1f}", row[["value", "low", "high"]])
     if math.isnan(row["difference"]):
         return text
-    gain = "; {difference:+.1f} [{difference_low:+.1f}, {difference_high:+.1f}]"
-    return text + gain.format_map(percent)
+    gain = row[["difference", "difference_low", "difference_high"]]
+    return f"{text}; {_with_interval('{:+.1f}', gain)}"
+
+
+def _with_interval(form: str, numbers: Any) -> str:
+    """A value and its bounds in percent; the value alone where there are none."""
+    value, low, high = (form.format(100 * float(number)) for number in numbers)
+    return f"{value} [{low}, {high}]" if numbers.notna().all() else value
+
+
+def check_out(path: Path) -> None:
+    """Makes the folder of a file for `write`. Raises UserError: the file's name has another ending,
+    or it cannot be written, which is to be known before hours of work."""
+    if path.suffix not in FORMATS:
+        raise UserError(f"--out={path}: it must end in {', '.join(FORMATS)}", key="out")
+    if path.is_dir():
+        raise UserError(f"--out {path} is a folder, and a file belongs there")
+    with writing(f"--out {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=path.parent).close()
 
 
 def write(figures: pd.DataFrame, path: Path) -> None:
-    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name.
+    Raises UserError: the file cannot be written."""
     if path.suffix == ".csv":
-        figures.to_csv(path, index=False)
+        text = figures.to_csv(index=False, lineterminator="\n")
     elif path.suffix == ".md":
-        text = table(figures).reset_index().to_markdown(index=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        text = table(figures).reset_index().to_markdown(index=False) + "\n"
     else:
-        table(figures).to_latex(path, escape=True)
+        text = table(figures).to_latex(escape=True)
+    with writing(f"--out {path}"):
+        write_atomically(path, text)

@@ -20,8 +20,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from azr_population.errors import UserError
 from azr_population.eval.benchmark import provider as provider
 from azr_population.eval.benchmark.batcher import Batcher
-from azr_population.eval.benchmark.benchmarks import BENCHMARKS, read_benchmark
-from azr_population.eval.benchmark.problem import EvalVerdict, Problem
+from azr_population.eval.benchmark.benchmarks import BENCHMARKS, Data, read_benchmark
+from azr_population.eval.benchmark.problem import EvalVerdict, Problem, VerdictLost
 
 _BATCH = 64
 _SELF_TESTS = 4
@@ -53,17 +53,20 @@ def ask() -> Solver:
 
 
 @scorer(metrics=[accuracy(), stderr()])
-def answers(name: str, data: str = "") -> Scorer:
-    """Scores answers to a benchmark's problems. Raises UserError as `read_benchmark`."""
-    problems = {problem.id: problem for problem in read_benchmark(name, data).problems}
-    batcher = _batcher(name)
+def answers(name: str, data: str = "", identity: str = "") -> Scorer:
+    """Scores answers to a benchmark's problems; a sample whose verdict is lost twice is an error.
+    Raises UserError as `_read`."""
+    problems = {problem.id: problem for problem in _read(name, data, identity).problems}
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = problems[str(state.sample_id)]
         text, plain = state.output.completion, problem.prompt.plain
         if plain and (state.output.metadata or {}).get("plain"):
             text = plain + text  # the prompt was the beginning of the program
-        verdict = await batcher.ask((problem, text))
+        try:
+            verdict = await _batcher(name, _BATCH).ask((problem, text))
+        except VerdictLost:  # once more, alone: the fault of one answer is not that of its batch
+            verdict = await _batcher(name, 1).ask((problem, text))
         return Score(
             value=CORRECT if verdict.passed else INCORRECT,
             answer=verdict.answer,
@@ -75,13 +78,13 @@ def answers(name: str, data: str = "") -> Scorer:
 
 
 @cache
-def _batcher(name: str) -> Batcher[tuple[Problem, str], EvalVerdict]:
+def _batcher(name: str, size: int) -> Batcher[tuple[Problem, str], EvalVerdict]:
     """The batcher of one kind of problems: a batch has one judge."""
-    return Batcher(grade, _BATCH)
+    return Batcher(grade, size)
 
 
 def grade(completions: list[tuple[Problem, str]]) -> list[EvalVerdict]:
-    """Verdicts on completions for problems of one kind, in order."""
+    """Verdicts on completions for problems of one kind, in order. Raises VerdictLost."""
     kind, problems = type(completions[0][0]), [problem for problem, _ in completions]
     return kind.judge(list(zip(problems, kind.read_all(completions), strict=True)))
 
@@ -109,6 +112,18 @@ def _broken(name: str, fault: str) -> UserError:
     )
 
 
+def _read(name: str, data: str, identity: str) -> Data:
+    """A benchmark's problems. Raises UserError as `read_benchmark`, or where the file is not the
+    one of this identity ('' takes any), as when a log of another file is retried."""
+    read = read_benchmark(name, data)
+    if identity not in ("", read.identity):
+        raise UserError(
+            f"{name}: the file in data={data} is {read.identity}, and not {identity}, which the "
+            "log is of; restore it, or start anew by azr-population benchmark"
+        )
+    return read
+
+
 def _sample(problem: Problem) -> Sample:
     """Its prompt as the user's message, with what the provider needs as metadata."""
     about = {name: value for name, value in asdict(problem.prompt).items() if value}
@@ -118,13 +133,14 @@ def _sample(problem: Problem) -> Sample:
 
 def _benchmark_task(name: str) -> Any:
     @task(name=name)
-    def benchmark(data: str = "") -> InspectTask:
+    def benchmark(data: str = "", identity: str = "") -> InspectTask:
+        # As a task argument the identity is in the log's key: other data are another task.
+        read = _read(name, data, identity)
         self_test(name, data)
-        read = read_benchmark(name, data)
         return InspectTask(
             dataset=MemoryDataset([_sample(problem) for problem in read.problems], name=name),
             solver=ask(),
-            scorer=answers(name, data=data),
+            scorer=answers(name, data=data, identity=read.identity),
             config=GenerateConfig(temperature=0.0, max_tokens=BENCHMARKS[name].max_tokens),
             metadata={"data": read.identity, "prompt": BENCHMARKS[name].prompt},
             name=name,

@@ -55,9 +55,14 @@ def test_a_packed_file_is_read(tmp_path):
     needs.module("evalplus", "-e '.[eval]'")
     path = tmp_path / "HumanEvalPlus.jsonl.gz"
     path.write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in HUMANEVAL_ROWS).encode()))
+    for beside in ("HumanEvalPlus.jsonl.gz.part", "humaneval_plus/HumanEvalPlus.jsonl.crdownload"):
+        (tmp_path / beside).parent.mkdir(exist_ok=True)  # downloads that are not at their end
+        (tmp_path / beside).write_bytes(path.read_bytes()[:99])
     problems = read("humaneval_plus", tmp_path).problems
     assert [p.id for p in problems] == ["HumanEval/900", "HumanEval/901"]
     assert problems[0].base_inputs == [[2], [0]]
+    write_jsonl(tmp_path / "HumanEvalPlus.jsonl", HUMANEVAL_ROWS)  # unpacked beside it
+    assert len(read("humaneval_plus", tmp_path).problems) == 2
 
 
 def test_missing_data_name_their_source(tmp_path, monkeypatch):

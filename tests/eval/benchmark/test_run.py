@@ -8,6 +8,7 @@ import needs
 import pandas as pd
 import pytest
 from made_up_problems import HUMANEVAL_ROWS, adapter, write_jsonl
+from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import app, main
@@ -20,8 +21,12 @@ from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa:
 
 from azr_population.eval.benchmark import provider  # noqa: E402
 from azr_population.eval.benchmark import run as benchmark_run  # noqa: E402
+from azr_population.eval.benchmark.benchmarks import read_benchmark  # noqa: E402
+from azr_population.eval.benchmark.mathematics import MathProblem  # noqa: E402
+from azr_population.eval.benchmark.problem import VerdictLost  # noqa: E402
 from azr_population.eval.benchmark.run import BenchmarkSettings, run_benchmarks  # noqa: E402
 from azr_population.eval.benchmark.tasks import TASKS  # noqa: E402
+from azr_population.reading.run_data import benchmark_figures  # noqa: E402
 
 
 @pytest.fixture
@@ -82,6 +87,35 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
     assert (tmp_path / "table.md").read_text().count("\n") == 2 + 7
 
 
+def test_a_changed_file_is_asked_anew_and_figures_name_the_file_of_their_logs(
+    data, tmp_path, monkeypatch
+):
+    def identity():
+        read_benchmark.cache_clear()  # as in a new process
+        run_benchmarks([str(nano_base_path())], settings(data, limit=1, logs=tmp_path))
+        (figures,) = Path("evaluations").glob("*/figures.json")
+        return json.loads(figures.read_text())["benchmarks"][0]["data"]
+
+    before = identity()
+    write_jsonl(Path(data) / "gsm8k/test.jsonl", [{"question": "3?", "answer": "#### 3"}])
+    after = identity()
+    assert before != after
+    asked = logs(tmp_path / "logs")
+    assert {log.eval.metadata["data"] for log in asked} == {before, after} and len(asked) == 2
+    with refuses(before):  # as `inspect eval-retry` of the first log
+        TASKS["gsm8k"](data=data, identity=before)
+
+    def then_the_file_changes(*arguments, **options):
+        done = eval_set(*arguments, **options)
+        write_jsonl(Path(data) / "gsm8k/test.jsonl", [{"question": "4?", "answer": "#### 4"}])
+        read_benchmark.cache_clear()
+        return done
+
+    eval_set = benchmark_run.eval_set
+    monkeypatch.setattr(benchmark_run, "eval_set", then_the_file_changes)
+    assert identity() == after
+
+
 def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
     other = adapter(tmp_path / "mine", seed=5)
     figures = run_benchmarks([str(played), str(other)], settings(data, members="teachers", limit=1))
@@ -140,6 +174,46 @@ def test_any_provider_can_be_asked(data):
     assert scores(log) == ["C", "I"]
 
 
+def test_a_lost_verdict_is_the_error_of_its_sample_and_of_no_other(data, monkeypatch, tmp_path):
+    judge, batches = MathProblem.judge, []
+
+    def killed_at_the_second(answers):
+        batches.append([problem.id for problem, _ in answers])
+        if "gsm8k/1" in batches[-1]:
+            raise VerdictLost("a reader was killed")
+        return judge(answers)
+
+    target, about = [str(nano_base_path())], settings(data, logs=tmp_path)
+    with monkeypatch.context() as patch:
+        read_benchmark.cache_clear()
+        TASKS["gsm8k"](data=data)  # its self-test is passed
+        patch.setattr(MathProblem, "judge", killed_at_the_second)
+        with refuses("a reader was killed"):
+            run_benchmarks(target, about)
+    assert ["gsm8k/1"] in batches  # once more, alone
+    (log,) = logs(tmp_path / "logs")
+    assert {str(s.id): bool(s.error) for s in log.samples} == {
+        "gsm8k/0": False, "gsm8k/1": True, "gsm8k/2": False,
+    }  # fmt: skip
+    assert not any(sample.scores for sample in log.samples if sample.error)
+    assert run_benchmarks(target, about)["problems"].max() == 3
+
+
+def test_figures_without_an_interval_are_read_by_compare(tmp_path):
+    rows = [
+        {"label": "run", "model": model, "benchmark": "gsm8k", "problem": problem}
+        | {"epoch": epoch, "correct": epoch == 1, "data": "a file"}
+        for model in ("base", "student_0")
+        for problem in "abc"
+        for epoch in (1, 2)
+    ]
+    path = tmp_path / "figures.json"
+    benchmark_run._write_figures(path, pd.DataFrame(rows), settings(""))
+    cell = json.loads(path.read_text())["lines"][0]["cells"]["GSM8K"]
+    assert cell == {"value": 0.5, "low": None, "high": None, "problems": 3}
+    assert benchmark_figures(path)["mean"] == 0.5
+
+
 def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
     module = "azr_population.engines.torch_rollout"
     source = f"from {module} import TorchRollout\nclass Mine(TorchRollout): pass\n"
@@ -167,11 +241,17 @@ def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
         ["nowhere"],
         ["nano", "--benchmarks", "gsm9"],
         ["nano", "--out", "table.doc"],
+        ["nano", "--out", "a_file/table.md"],
+        ["nano", "--out", "a_folder.md"],
+        ["nano", "--out", "/proc/table.md"],
         ["nano", "--benchmarks", "aime24"],
     ],
 )
 def test_what_cannot_be_asked_is_one_line(data, arguments, capsys, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
+    monkeypatch.setattr(benchmark_run, "eval_set", None)  # nothing is asked
+    Path("a_file").touch()
+    Path("a_folder.md").mkdir()
     typed = ["benchmark", "--data", data, "--benchmarks", "gsm8k"]
     assert main([*typed, *arguments]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

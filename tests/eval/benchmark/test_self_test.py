@@ -1,13 +1,18 @@
 """A grader that is broken in one way or another gets as far as no completion."""
 
+from dataclasses import replace
+
 import needs
 import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
 from refusals import refuses
 
-from azr_population.eval.benchmark import contests, functions, mathematics
+from azr_population.eval.benchmark import contests, functions, mathematics, sandbox
 from azr_population.eval.benchmark.functions import FunctionProblem
 from azr_population.eval.benchmark.mathematics import MathProblem
+from azr_population.eval.benchmark.problem import VerdictLost
+from azr_population.referee import Reason
+from azr_population.referee.jobs import CallOutcome
 
 tasks = needs.module("azr_population.eval.benchmark.tasks", "-e '.[eval]'")
 FUNCTION = FunctionProblem("own/f", "", "f", "def f(x):\n    return x + 1\n", [[1], [2]], [[5]])
@@ -53,6 +58,18 @@ def test_a_fault_of_ours_is_not_a_verdict(monkeypatch):
     monkeypatch.setattr(functions, "_both", at_fault)
     with pytest.raises(AttributeError):
         FunctionProblem.judge([(FUNCTION, "def f(x):\n    return 1.5\n")])
+
+
+def test_a_program_whose_process_is_lost_has_no_verdict(monkeypatch):
+    read, lost = sandbox._read, CallOutcome(Reason.LOST)
+    program, text = FUNCTION.canonical, f"```python\n{FUNCTION.canonical}\n```"
+    for asked in (replace(FUNCTION), FUNCTION):  # its canonical solution is lost, or the program
+        with monkeypatch.context() as patch:
+            patch.setattr(sandbox, "_read", lambda outcome: read(lost))
+            with pytest.raises(VerdictLost) as held:
+                tasks.grade([(asked, text)])
+        # The error is still held, and so are its frames.
+        assert FunctionProblem.judge([(FUNCTION, program)])[0].passed and held
 
 
 GOLDS = [

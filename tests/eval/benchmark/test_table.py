@@ -45,6 +45,14 @@ def test_where_all_or_none_are_solved_the_interval_is_the_binomial_bound():
     assert (high["value"], high["high"]) == (1.0, 1.0)
 
 
+def test_what_is_the_same_for_every_problem_has_no_interval():
+    half = [[True, False]] * 20
+    figures = table.figures(samples(base=half, a=half))
+    assert figures[["low", "high"]].isna().all(axis=None)
+    assert figures["difference_low"].isna().all()
+    assert list(table.table(figures)["GSM8K"]) == ["50.0", "50.0; +0.0"]
+
+
 def test_of_several_benchmarks_the_smallest_bounds_what_nothing_solved_leaves_open():
     """At a true 10% of AIME and 0% of the other nothing is solved in 4% of cases."""
     few, many = (samples(a=[[False]] * n).assign(benchmark=name) for name, n in SIZES.items())
@@ -84,3 +92,9 @@ def test_models_that_were_not_asked_the_same_are_not_compared():
     rows = samples(base=[[True]] * 3, a=[[True]] * 3)
     with refuses("gsm8k"):
         table.figures(rows[:-1])
+
+
+@pytest.mark.parametrize("ending", table.FORMATS)
+def test_a_folder_that_went_away_is_refused(tmp_path, ending):
+    with refuses(f"--out {tmp_path}"):
+        table.write(table.figures(samples(base=[[True]] * 3)), tmp_path / f"gone/table{ending}")
