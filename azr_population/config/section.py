@@ -144,27 +144,36 @@ _MEANT = {
     "size": "population.teachers={value} population.students={value}",
     "enabled": "evolution=none",
 }
-"""Last part of a key that other programs have -> the override that means the same here."""
+"""Last part of a key that other programs have -> the overrides of a local run that mean the same."""
+_MEANT_INSIDE_AZR = _MEANT | {
+    "output_dir": "run_dir={value}",
+    "out": "run_dir={value}",
+    "enabled": "evolution.interval=0",
+}
+"""The same inside AZR, where there is one group, and the prefix `population.` before every key."""
 
 
-def meant(kind: type[Section], key: str, value: str = "") -> str:
-    """The override that was probably meant by a key that does not exist: of a key with the same
-    last part, what `_MEANT` says, or of a similar key; empty if there is none."""
-    keys, last = list(kind.keys()), key.rpartition(".")[2]
-    if last in _MEANT:
-        return _MEANT[last].format(value=value)
+def meant(kind: type[Section], key: str, value: str = "", prefix: str = "") -> str:
+    """The overrides that were probably meant by a key that does not exist: of a key with the same
+    last part, what `_MEANT` says, or of a similar key; empty if there are none. All keys of `kind`
+    have the prefix."""
+    key, last = key.removeprefix(prefix), key.rpartition(".")[2]
+    keys, table = list(kind.keys()), _MEANT_INSIDE_AZR if prefix else _MEANT
+    overrides = [override.removeprefix(prefix) for override in table.get(last, "").split()]
+    if overrides and {override.partition("=")[0] for override in overrides} <= set(keys):
+        return " ".join(f"{prefix}{override}" for override in overrides).format(value=value)
     same = [name for name in keys if key == name or name.rpartition(".")[2] == last]
     near = same or difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
-    return f"{near[0]}={value}" if near else ""
+    return f"{prefix}{near[0]}={value}" if near else ""
 
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "", value: str = "") -> UserError:
     """The error for a key that a configuration does not have; `value` is what was typed for it."""
     # A value of several words can hold what only its first word is known to be.
     typed = value if re.fullmatch(r"\S{,80}", value) else "VALUE"
-    near = meant(kind, key.removeprefix(prefix), typed).rstrip("=")
+    near = re.sub("=(?= |$)", "", meant(kind, key, typed, prefix))
     has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
-    hint = f"did you mean {prefix}{near}?" if near else has or "see azr-population train --config"
+    hint = f"did you mean {near}?" if near else has or "see azr-population train --config"
     return UserError(f"{key} is unknown; {hint}", key=key)
 
 

@@ -4,7 +4,10 @@ import pytest
 from refusals import refuses
 
 from azr_population.config.effects import INCIDENTAL, touches_only
+from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.load import config_from_file, load_config, to_yaml
+from azr_population.config.schema import Config
+from azr_population.config.section import meant, unknown_key
 
 
 @pytest.mark.parametrize(
@@ -152,3 +155,34 @@ def test_a_number_in_a_list_of_names_is_to_be_quoted():
         load_config(["base.lora.target_modules=[q_proj,1e3]"])
     quoted = load_config(["base.lora.target_modules=[q_proj,'1e3']"])
     assert quoted.base.lora.target_modules == ["q_proj", "1e3"]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("lr", "student_lr"),
+        ("matchmaking.learning_rate", "student_lr"),
+        ("size", "teachers population.students"),
+        ("out", "run_dir"),
+        ("evolution.enabled", "evolution.interval=0"),
+        ("evolutoin.interval", "evolution.interval"),
+        ("sed", "seed"),
+    ],
+)
+def test_hints_inside_azr_name_keys_that_are_there(key, hint):
+    error = unknown_key(PopulationSettings, f"population.{key}", "population.")
+    assert str(error) == f"population.{key} is unknown; did you mean population.{hint}?"
+
+
+def test_a_key_that_only_a_local_run_has_is_no_hint_inside_azr():
+    with refuses("population.model is unknown; population has optimizer,"):
+        PopulationSettings.checked({"model": "x"}, "population.")
+
+
+def test_every_hint_for_a_key_of_another_program_exists():
+    words = ("lr", "learning_rate", "output_dir", "out", "model", "size", "enabled", "rank", "x.k")
+    for kind, prefix in ((Config, ""), (PopulationSettings, "population.")):
+        keys = set(kind.keys(prefix))
+        for word in words:
+            hints = meant(kind, f"{prefix}{word}", "4", prefix).split()
+            assert {hint.partition("=")[0] for hint in hints} <= keys, (prefix, word, hints)
