@@ -1,8 +1,10 @@
 """Base of all sections of the configuration: takes plain values, and refuses others in one line."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -18,7 +20,7 @@ from pydantic import (
 from typing_extensions import Self
 
 from azr_population.errors import UserError
-from azr_population.printable import HIDDEN, redact
+from azr_population.printable import HIDDEN, redact_known
 
 LARGEST = 1e9
 """No number of a configuration is larger, but a seed."""
@@ -64,10 +66,11 @@ class Section(BaseModel):
         """The section with these plain values. Raises UserError: for the first value that cannot be
         taken, naming its key (`prefix` and the dotted name) and what is accepted; or for a secret,
         because a run stores its configuration."""
-        if HIDDEN in repr(redact(values)):
+        words = _own_words(cls)
+        if HIDDEN in repr(redact_known(values, words)):
             raise UserError(
-                f"{_secret_key(values, prefix)} has a secret, and a run's configuration is stored "
-                "and shown; leave it out and put it into the environment"
+                f"{_secret_key(values, prefix, words)} has a secret, and a run's configuration is "
+                "stored and shown; leave it out and put it into the environment"
             )
         try:
             return cls.model_validate(values)
@@ -99,12 +102,22 @@ class Section(BaseModel):
         return field is not None and str in _alternatives(field.annotation)
 
 
-def _secret_key(values: Any, prefix: str) -> str:
+def _secret_key(values: Any, prefix: str, own_words: frozenset[str]) -> str:
     """The key of the first secret."""
-    if not isinstance(values, dict):
-        return prefix[:-1]
-    key, value = next(item for item in values.items() if HIDDEN in repr(redact(dict([item]))))
-    return _secret_key(value, f"{prefix}{redact(key)}.")
+    hide = partial(redact_known, own_words=own_words)
+    for key, value in values.items() if isinstance(values, dict) else ():
+        if HIDDEN in repr(hide({key: value})):
+            return _secret_key(value, f"{prefix}{hide(key)}.", own_words)
+    return prefix[:-1]
+
+
+@cache
+def _own_words(kind: type[Section]) -> frozenset[str]:
+    """Keys of a section, and the words of its schema and of the groups: a configuration has them,
+    even if an environment variable with a secret name (ACME_TOKEN=students) has one as well."""
+    schema = json.dumps(kind.model_json_schema())
+    choices = {choice for names in groups().values() for choice in names}
+    return frozenset({*re.findall(r"\w+", schema), *kind.keys(), *groups(), *choices})
 
 
 def _alternatives(annotation: Any) -> set[Any]:
@@ -144,7 +157,7 @@ _MEANT = {
     "size": "population.teachers={value} population.students={value}",
     "enabled": "evolution=none",
 }
-"""Last part of a key that other programs have -> the overrides of a local run that mean the same."""
+"""Last part of a key that other programs have -> the overrides that mean it in a local run."""
 _MEANT_INSIDE_AZR = _MEANT | {
     "output_dir": "run_dir={value}",
     "out": "run_dir={value}",
