@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import UnionType
@@ -17,6 +17,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
+from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
 from azr_population.errors import UserError
@@ -54,11 +55,13 @@ class Section(BaseModel):
         """Refuses true and false for numbers, and numbers that no run can have."""
         name = str(info.field_name)
         numeric = _scalars(cls.model_fields[name].annotation) <= {int, float, type(None)}
-        if numeric and any(isinstance(item, bool) for item in _items(value)):
-            raise ValueError("should be a number, and not true or false")
+        if numeric:
+            expected = "should be a number, and not true or false"
+            _refuse_entries(value, lambda item: isinstance(item, bool), expected)
         checked = handler(value)
-        if numeric and name != "seed" and any(abs(item or 0) > LARGEST for item in _items(checked)):
-            raise ValueError(f"should be at most {LARGEST:g}")
+        if numeric and name != "seed":
+            expected = f"should be at most {LARGEST:g}"
+            _refuse_entries(checked, lambda item: abs(item or 0) > LARGEST, expected)
         return checked
 
     @classmethod
@@ -138,6 +141,24 @@ def _scalars(annotation: Any) -> set[Any]:
     return kinds
 
 
+def _refuse_entries(value: Any, is_wrong: Callable[[Any], bool], expected: str) -> None:
+    """Raises PydanticCustomError for the first wrong scalar, with its entry: the key below the
+    field's, and the value there, which is all of a list."""
+    for key, entry in _entries(value):
+        if any(map(is_wrong, _items(entry))):
+            context = {"key": key, "value": entry}
+            raise PydanticCustomError("entry", expected, context)
+
+
+def _entries(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """A value with the dotted keys below it; of a list or a scalar, itself."""
+    if not isinstance(value, dict):
+        yield key, value
+        return
+    for name, item in value.items():
+        yield from _entries(item, f"{key}.{name}")
+
+
 def _items(value: Any) -> Iterator[Any]:
     """A value, or the scalars in lists and dictionaries."""
     inner = value.values() if isinstance(value, dict) else value
@@ -200,6 +221,14 @@ def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
         text = f"{key} is a section and takes no value; set a field of it{first}"
         return UserError(text, key=key)
     message = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    value = error["input"]
     if error["type"] == "string_type":
         message += "; quote a name that looks like a number"
-    return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)
+    if error["type"] == "dict_type":
+        message = f"should be names with values, such as {key}.NAME=VALUE"
+    if error["type"] == "entry":
+        key, value = f"{key}{error['ctx']['key']}", error["ctx"]["value"]
+    if key.endswith(".[key]"):  # pydantic's word for a name in a dictionary
+        key = key.removesuffix(".[key]")
+        return UserError(f"{key} is unknown: its last part {message}", key=key)
+    return UserError(f"{key}={value!s:.60} is refused: it {message}", key=key)
