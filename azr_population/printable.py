@@ -1,7 +1,8 @@
 """Text that is safe to show (`printable`, `redact`) and to publish (`shareable`).
 
 `printable` escapes control characters for the terminal and pages. `redact` hides secrets;
-`shareable` also removes paths and the names of this user and machine from cards, exports and pages.
+`redact_known` does not guess them from the look of a word. `shareable` also removes paths and the
+names of this user and machine from cards, exports and pages.
 """
 
 import getpass
@@ -9,7 +10,7 @@ import html
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -30,8 +31,8 @@ _SECRET_KEY = re.compile(rf"{_WORDS}$")
 _PREFIXES = (
     "(?:hf|sk|pk|rk|gh[a-z]|github_pat|gl[a-z]{1,4}|xox[a-z]|xapp|npm|pypi|do[por]_v1|dckr_pat"
     "|shp[a-z]{2}|whsec|lin_api|nvapi|r8|gsk|pplx|xai|tvly|lsv2|rubygems|figd|sq0[a-z]{3}|wandb_v1"
-    "|AGE-SECRET-KEY|GOCSPX|tskey|ntn|pcsk|PMAK|pul|sbp)[-_]|AIza|AT[AC]TT3x|hv[sbr]\\.|ya29\\."
-    r"|SG\.[\w-]{16,}\.|dapi(?=[0-9a-f]{32}\b)"
+    "|AGE-SECRET-KEY|GOCSPX|tskey|ntn|pcsk|PMAK|pul|sbp|fo1|tfp|tgp_v1|sntrys)[-_]"
+    r"|AIza|AT[AC]TT3x|hv[sbr]\.|ya29\.|EAAA|EZAK|AKCp|SG\.[\w-]{16,}\.|dapi(?=[0-9a-f]{32}\b)"
 )
 """Of tokens that may be letters or hexadecimal digits alone, or hold separators."""
 _RUN = r"(?=[A-Za-z]*\d+[A-Za-z]+\d)[A-Za-z0-9]{20,}[\w=-]*"
@@ -41,17 +42,24 @@ _RANDOM = (
 )
 """20 letters with digits between them: small and capital ones, no five small ones in a row
 (`Qwen2p5Coder7BInstruct`), and not a part of a path; or of any kind but a hash behind a word."""
-_SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    rf"|\b(?:{_PREFIXES})(?=[\w-]*[A-Z0-9])[\w=-]{{16,}}|{_RANDOM}|\b\d{{8,10}}:[\w-]{{35}}\b"
-    r"|\bA(?:KI|SI)A[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+_AMBIGUOUS = "(?:hf|[spr]k|gl(?:m|ue)|npm|r8|xai|pul)[-_]"
+"""Prefixes with which names of folders begin too: `r8_lr1e-4_seed3_bs64`, `hf_Qwen2-Coder-7B`."""
+_PREFIXED = rf"\b(?:{_PREFIXES})(?=[\w-]*[A-Z0-9])[\w=-]{{16,}}"
+# After those, a token has 20 letters and digits in a row.
+_UNMISTAKABLE = rf"(?!\b{_AMBIGUOUS}(?![\w-]*?[A-Za-z0-9]{{20}})){_PREFIXED}"
+_KEYS = r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+_OF_FORM = (
+    r"\b\d{8,10}:[\w-]{35}\b|\bA(?:KI|SI)A[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
     r"|(?<=hooks\.slack\.com/services/)\S+|(?<=/api/webhooks/)\S+"
     r"|(?<=://)(?:[^\s/@:]*:[^\s@\"']+|[^\s/@]+)(?=@)"
     r"|(?<=[Bb]earer )[\w.~+/=-]{8,}|(?<=[Bb]asic )(?=\S*(?:[0-9=]|[a-z][A-Z]))[\w+/]{6,}=*"
-    r"|(?<=login )[0-9a-f]{40}\b",
-    re.DOTALL,
+    r"|(?<=login )[0-9a-f]{40}\b"
 )
-"""Tokens of common services, private keys, JSON web tokens, and users and passwords in URLs."""
+_SECRET = re.compile(rf"{_KEYS}|{_PREFIXED}|{_RANDOM}|{_OF_FORM}", re.DOTALL)
+"""Tokens of common services, private keys, JSON web tokens, users and passwords in URLs, and what
+looks drawn at random."""
+_KNOWN_SECRET = re.compile(rf"{_KEYS}|{_UNMISTAKABLE}|{_OF_FORM}", re.DOTALL)
+"""The same without what has the look of a token only, which names of folders have too."""
 _VALUE = (
     r"(?P<quote>\\*[\"'](?:(?<=')'(?=\w))?)(?:(?!(?P=quote)).)*(?P=quote)"
     r"|[|>][+-]?\s*(?:\n|\\+n)(?:[ \t]+\S.*?(?:\n|\\+n|$))+"
@@ -98,6 +106,16 @@ def redact(value: Any) -> Any:
     return _mapped(value, "", partial(_without_secrets, variables=_secret_variables()))
 
 
+def redact_known(value: Any, own_words: Collection[str] = ()) -> Any:
+    """`value` as by `redact`, but long words of letters and digits stay, which names of folders
+    are: a token is hidden where its prefix, its form or what stands before it says so. Values of
+    environment variables are hidden unless they are in one of `own_words`."""
+    variables = [
+        secret for secret in _secret_variables() if not any(secret in word for word in own_words)
+    ]
+    return _mapped(value, "", partial(_without_secrets, variables=variables, tokens=_KNOWN_SECRET))
+
+
 def shareable(value: Any) -> Any:
     """A redacted value that may be published: absolute paths are cut to their last part, and the
     names of this user and machine and the user's home are removed."""
@@ -135,10 +153,10 @@ def _secret_variables() -> list[str]:
     return sorted(values, key=len, reverse=True)
 
 
-def _without_secrets(text: str, variables: Sequence[str]) -> str:
+def _without_secrets(text: str, variables: Sequence[str], tokens: re.Pattern[str] = _SECRET) -> str:
     for value in variables:
         text = text.replace(value, HIDDEN)
-    return _ASSIGNED.sub(rf"\1{HIDDEN}", _SECRET.sub(HIDDEN, text))
+    return _ASSIGNED.sub(rf"\1{HIDDEN}", tokens.sub(HIDDEN, text))
 
 
 def _shareable_text(text: str, variables: Sequence[str]) -> str:

@@ -13,6 +13,8 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from azr_population.bases.nano import nano_base_path
 
+if len(sys.argv) != 2:
+    sys.exit("usage: python examples/load_member.py MEMBER")
 base = nano_base_path()
 tokenizer = PreTrainedTokenizerFast.from_pretrained(base)
 model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), sys.argv[1])

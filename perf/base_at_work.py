@@ -25,6 +25,8 @@ from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 MEMBERS = 8
 PIECE = 8192
 """Tokens that go through the learner at once."""
+ATTEMPTS = 3
+"""Times that a step is measured until the longer of its two calls takes longer."""
 COPIES = 8
 """Completions of a prompt: they stand in a batch as rows do, and cost one reading."""
 
@@ -126,17 +128,25 @@ class Base:
         return self.rollout.generate(prompts, slots, Sampling(tokens, n=COPIES), 1)
 
     def step(self, prompts: Any, members: int) -> dict[str, float]:
-        """Of a decoding step, as the difference of two calls."""
-        rows, _, short, long = self.rows()
-        first = self.seconds(partial(self.write, prompts, members, long))
-        brief, full = (
-            self.seconds(partial(self.write, prompts, members, tokens)) for tokens in (short, long)
-        )
-        step = (full - brief) / (long - short)
+        """Of a decoding step by `write`."""
+        first, brief, full, step = self.step_seconds(partial(self.write, prompts, members))
+        rows, _, short, _ = self.rows()
         return {
             "ms a step": 1e3 * step, "tokens/s": rows / step, "reading s": brief - short * step,
             "first s": first, "then s": full,
         }  # fmt: skip
+
+    def step_seconds(self, call: Callable[[int], object]) -> tuple[float, float, float, float]:
+        """Seconds of a first long call (the warm-up), a short call, a long call, and one decoding
+        step: the difference of the two by their new tokens. Raises RuntimeError: in each of
+        `ATTEMPTS` the longer call took no longer, so that a step cannot be told from noise."""
+        _, _, short, long = self.rows()
+        first = self.seconds(partial(call, long))
+        for _ in range(ATTEMPTS):
+            brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
+            if full > brief:
+                return first, brief, full, (full - brief) / (long - short)
+        raise RuntimeError(f"{long} new tokens took {full:.4g} s, and {short} took {brief:.4g} s")
 
     def step_of_eight(self) -> None:
         self.note("decoding, 8 members", self.step(self.prompts(True), MEMBERS))
@@ -175,8 +185,8 @@ class Base:
 
     def generate(self) -> None:
         """The peer: transformers' own, of the bare base, all prompts of one length."""
-        rows, _, short, long = self.rows()
-        ids = torch.tensor(words(self.config, *self.rows()[:2]), device=self.device)
+        rows, width, _, _ = self.rows()
+        ids = torch.tensor(words(self.config, rows, width), device=self.device)
 
         def call(tokens: int) -> None:
             self.model.generate(
@@ -187,10 +197,11 @@ class Base:
         ours, self.model.config._attn_implementation = (
             self.model.config._attn_implementation, "sdpa",
         )  # fmt: skip
-        brief, full = (self.seconds(partial(call, tokens)) for tokens in (short, long))
-        step = (full - brief) / (long - short)
+        try:
+            *_, step = self.step_seconds(call)
+        finally:
+            self.model.config._attn_implementation = ours
         self.note("generate, bare base", {"ms a step": 1e3 * step, "tokens/s": rows / step})
-        self.model.config._attn_implementation = ours
 
     def samples(self, rows: int) -> dict[int, list[TrainingSample]]:
         """So many of each member, really sampled, so that the sampler's and the learner's scores
@@ -259,23 +270,27 @@ class Base:
         table, made = phases(layout, 80 * GIB), dict[str, Any]()
         row = sample(0, words(self.config, 1, layout.row)[0], layout.prompt, 1.0)
         done = row.completion
-        self.learner.parallel = True  # as on several GPUs, which is what the dry run is about
         runs = {
             "generate": lambda: self.write(self.prompts(False), MEMBERS, self.rows()[3]),
             "score": lambda: self.learner.log_probs([done.prompt_ids], [done.token_ids], [0]),
             "update": lambda: self.learner.update({0: [row] * 2}, self.rates),
         }
-        for name, run in runs.items():
-            if self.on_gpu:
-                torch.cuda.empty_cache()
-                torch.cuda.reset_peak_memory_stats()
-            seconds = self.seconds(run)
-            expected = sum(table[name].values()) - table[name]["CUDA, NCCL, graphs"]
-            made = {"dry run GB": expected / 1e9, "s": seconds, "parts": table[name]}
-            if self.on_gpu:
-                made["measured GB"] = torch.cuda.max_memory_allocated() / 1e9
-                made["reserved GB"] = torch.cuda.max_memory_reserved() / 1e9
-            self.note(f"memory, {name}", made)
+        # As on several GPUs, which is what the dry run is about; `update_fused` comes later.
+        parallel, self.learner.parallel = self.learner.parallel, True
+        try:
+            for name, run in runs.items():
+                if self.on_gpu:
+                    torch.cuda.empty_cache()
+                    torch.cuda.reset_peak_memory_stats()
+                seconds = self.seconds(run)
+                expected = sum(table[name].values()) - table[name]["CUDA, NCCL, graphs"]
+                made = {"dry run GB": expected / 1e9, "s": seconds, "parts": table[name]}
+                if self.on_gpu:
+                    made["measured GB"] = torch.cuda.max_memory_allocated() / 1e9
+                    made["reserved GB"] = torch.cuda.max_memory_reserved() / 1e9
+                self.note(f"memory, {name}", made)
+        finally:
+            self.learner.parallel = parallel
         if self.on_gpu:
             free, total = torch.cuda.mem_get_info()
             own = (total - free - torch.cuda.memory_reserved()) / 1e9

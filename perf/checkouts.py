@@ -2,7 +2,7 @@
 
     git worktree add ../old 8fd2eb3
     python perf/checkouts.py ../old [--rounds 5] [--steps 4] [KEY=VALUE ...]
-    python perf/checkouts.py . --theirs engine.share_prefix=false
+    python perf/checkouts.py . --theirs engine.generate_batch_size=64
 
 A step: the nano base's defaults with 4 teachers and 4 students, one thread, without evals. In a
 round both play the same seed at the same time, so that other load affects both. Overrides are for

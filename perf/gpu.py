@@ -42,6 +42,8 @@ def main() -> None:
     parser.add_argument("--parts", help="of `seven`, in this order: graphs,decoding,...")
     parser.add_argument("--play", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if unknown := [name for name in asked.groups.split(",") if name not in GROUPS]:
+        parser.error(f"--groups: {', '.join(unknown)} is unknown; choose from: {', '.join(GROUPS)}")
     asked.out = asked.out.resolve()
     note = Notes(asked.out, asked.play or "all")
     if asked.play:

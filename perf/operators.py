@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -166,20 +167,23 @@ def main() -> None:
     parser.add_argument("--count", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    if arguments.count:
-        count(arguments.layers, arguments.rank)
-        return
-    parents = [
-        random_member(seed, arguments.layers, arguments.rank, arguments.device) for seed in (0, 1)
-    ]
-    peer = Populora(parents) if installed("populora") else None
-    clock = Clock(arguments.device, arguments.clock)
     result = {
-        "command": " ".join(["python perf/operators.py", *sys.argv[1:]]).split(" --json")[0],
+        "command": re.sub(
+            r" --json[ =]\S+", "", " ".join(["python perf/operators.py", *sys.argv[1:]])
+        ),
         **{package: installed(package) for package in ("torch", "populora")},
-        "rows": measure(parents, clock, arguments.repeats, peer),
     }
-    print(json.dumps(result, indent=1))
+    if arguments.count:
+        result["rows"] = count(arguments.layers, arguments.rank)
+    else:
+        parents = [
+            random_member(seed, arguments.layers, arguments.rank, arguments.device)
+            for seed in (0, 1)
+        ]
+        peer = Populora(parents) if installed("populora") else None
+        clock = Clock(arguments.device, arguments.clock)
+        result["rows"] = measure(parents, clock, arguments.repeats, peer)
+        print(json.dumps(result, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -63,7 +63,7 @@ def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
                 answers=(record["input"], *others),
                 imports=tuple(record["imports"]),
             )
-    with Referee(RefereeSettings(timeout=DEADLINE, cpu_seconds=1.0)) as referee:
+    with Referee(RefereeSettings(timeout=DEADLINE)) as referee:
         judged = dict(zip(questions, referee.judge(list(questions.values())), strict=True))
     met = {number: _limit(judgement) for number, judgement in judged.items()}
     left_out = {number: limit for number, limit in met.items() if limit}
@@ -204,9 +204,9 @@ def versions() -> dict[str, str]:
             break
     if "AZR_HOME" in os.environ:
         command = ["git", "-C", os.environ["AZR_HOME"], "log", "-1", "--format=%h"]
-        versions_here["AZR"] = subprocess.run(
-            command, capture_output=True, text=True
-        ).stdout.strip()
+        commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        if commit:  # AZR may be a copy without its history
+            versions_here["AZR"] = commit
         versions_here["pebble"] = metadata.version("pebble")
     return versions_here
 

@@ -43,6 +43,10 @@ TOKENS = {
 }  # fmt: skip
 """Secrets that are known by their look, wherever they stand."""
 
+SHAPED = ("no prefix", "a service of tomorrow")
+"""Those that have the shape of a token and no known prefix: names of folders have that shape too,
+so pages hide them, and a configuration takes them."""
+
 ASSIGNED = {
     "variable": f"export WANDB_API_KEY={CORE}",
     "password variable": f"PGPASSWORD={CORE} psql",

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from planted import ASSIGNED, CORE, KINDS, TOKENS, seen
+from planted import ASSIGNED, CORE, KINDS, SHAPED, TOKENS, seen
 from refusals import refuses
 
 from azr_population import versions
-from azr_population.printable import HIDDEN, printable, redact, shareable
+from azr_population.printable import HIDDEN, printable, redact, redact_known, shareable
 
 
 def test_what_moves_the_cursor_or_turns_the_text_is_written_out():
@@ -64,6 +64,41 @@ def test_what_stands_around_a_secret_stays():
 )
 def test_what_is_no_secret_stays(text):
     assert redact(text) == text
+
+
+def test_what_is_known_is_told_from_what_looks_like_it():
+    for kind, text in KINDS.items():
+        assert (redact_known(text) == text) == (kind in SHAPED), kind
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runs/exp-DeepSeekR1DistillQwen7B",
+        "runs/coder_Qwen25Coder7BInstruct2025",
+        "bases/my_SmolLM2135MInstructQ4K",
+        "runs/r8_lr1e-4_seed3_bs64_wd0",
+        "hf_Qwen2.5-Coder-7B-Instruct",
+        "runs/sk-learn-baseline-2025-run3",
+        "glm-4-9b-chat-2025-06-12",
+    ],
+)
+def test_names_of_folders_are_not_known_secrets(name):
+    assert redact_known({"run": {"dir": name}}) == {"run": {"dir": name}}
+
+
+def test_a_known_prefix_is_known_with_separators_behind_it():
+    for token in (f"glpat-{CORE[:6]}_{CORE[:6]}-{CORE[:6]}", f"sk-ant-api03-a_b-{CORE}-c"):
+        assert redact_known(f"runs/{token}").endswith(HIDDEN)
+
+
+def test_values_of_variables_are_known_except_ones_own_words(monkeypatch):
+    monkeypatch.setenv("ACME_TOKEN", "students")
+    monkeypatch.setenv("OTHER_TOKEN", "hunter2hunter2")
+    settings = {"students": "my_students", "dir": "runs/hunter2hunter2"}
+    hidden = {"students": "my_students", "dir": f"runs/{HIDDEN}"}
+    assert redact_known(settings, {"students"}) == hidden
+    assert redact_known("students") == HIDDEN
 
 
 def test_values_of_variables_that_sound_secret_are_hidden_wherever_they_stand(monkeypatch):

@@ -62,7 +62,11 @@ def _described(field: FieldInfo) -> Iterator[str]:
         if typing.get_origin(option) is typing.Literal:
             yield "one of " + ", ".join(typing.get_args(option))
     limits = ((word, getattr(m, of, None)) for m in field.metadata for of, word in BOUNDS.items())
-    yield " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+    yield " and ".join(f"{word} {_number(limit)}" for word, limit in limits if limit is not None)
+
+
+def _number(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from azr_population.config.effects import flat
 from azr_population.config.schema import REMOVED, Config
 from azr_population.config.section import GROUPS, groups, unknown_key
-from azr_population.errors import UserError, did_you_mean
+from azr_population.errors import UserError, did_you_mean, first_line
 from azr_population.files import read_yaml
 from azr_population.registry import trust
 from azr_population.versions import refuse_older_format
@@ -47,7 +47,7 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     the groups that are chosen anew (`population=1t1s`), then fields. Raises UserError: as
     `load_config`; or no such file, or no YAML."""
     choices, fields = _read(overrides)
-    stored = OmegaConf.merge(Config().model_dump(), _values_only(path))
+    stored = _merged(Config().model_dump(), [_values_only(path)])
     for choice in choices:
         composed = OmegaConf.create(_composed([choice]))
         for key in _keys_of(choice.partition("=")[0]):
@@ -204,8 +204,18 @@ def _leave_out_removed(path: Path, settings: dict[str, Any]) -> None:
 
 
 def _to_config(settings: Any, fields: Sequence[dict[str, Any]]) -> Config:
-    try:
-        merged = OmegaConf.merge(settings, *fields)
-        return Config.checked(OmegaConf.to_container(merged, resolve=True))
-    except OmegaConfBaseException as error:
-        raise UserError(" ".join(str(error).split())) from error
+    return Config.checked(OmegaConf.to_container(_merged(settings, fields), resolve=True))
+
+
+def _merged(settings: Any, layers: Sequence[dict[str, Any]]) -> Any:
+    """`settings` with each of the layers upon them. Raises UserError: a list for a mapping, or the
+    reverse; or a value that YAML has and a configuration does not, such as a date."""
+    settings = OmegaConf.create(settings)
+    for layer in layers:
+        try:
+            settings = OmegaConf.merge(settings, layer)
+        except OmegaConfBaseException as error:
+            Config.checked(layer)  # says it by the key, which OmegaConf does not have
+            key = error.full_key or next(iter(flat(layer)))
+            raise UserError(f"{key} is refused: {first_line(error)}", key=key) from error
+    return settings

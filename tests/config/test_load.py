@@ -128,7 +128,8 @@ def test_a_stored_configuration_with_fields_of_an_earlier_version_is_read(tmp_pa
 def test_the_page_of_the_reference_is_the_one_that_is_made():
     """python -m azr_population.config.explained > docs/reference.md"""
     page = Path(__file__).parents[2] / "docs" / "reference.md"
-    assert page.read_text(encoding="utf-8") == PAGE.format(explained(Config()))
+    text = page.read_text(encoding="utf-8")
+    assert text == PAGE.format(explained(Config())) and "at most 1048576\n" in text
 
 
 CHOICES = [f"{group}={option}" for group, options in groups().items() for option in options]
@@ -140,6 +141,34 @@ def test_the_explained_values_of_every_choice_are_read_back(choice, tmp_path):
     config = load_config([choice, *(["base.path=somewhere"] if choice == "base=hf" else [])])
     path.write_text(explained(config))
     assert config_from_file(path) == config
+
+
+@pytest.mark.parametrize("word", ["students", "student_", "learnability", "torch_cuda"])
+def test_a_variable_that_sounds_secret_may_hold_a_word_of_ours(word, monkeypatch):
+    monkeypatch.setenv("ACME_TOKEN", word)
+    assert load_config([]) == Config.checked(load_config([]).model_dump())
+    monkeypatch.setenv("ACME_TOKEN", "hunter2hunter2")
+    for key in ("run.dir", "evolution.options.dare", "engine.vllm.x"):
+        with refuses("has a secret"):
+            load_config([f"{key}=hunter2hunter2"])
+
+
+@pytest.mark.parametrize("name", ["exp-DeepSeekR1DistillQwen7B", "coder_Qwen25Coder7BInstruct2025"])
+def test_a_long_name_of_a_folder_is_taken(name):
+    assert load_config([f"run.dir=runs/{name}"]).run.dir == f"runs/{name}"
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("engine.vllm.hf_token=abc", "engine.vllm.hf_token"),
+        ("engine.vllm.credentials={a: b}", "engine.vllm.credentials"),
+        (f"evolution.options.hf_{'qW8eZt5x' * 3}.p=1", "evolution.options.(hidden)"),
+    ],
+)
+def test_a_secret_is_refused_by_its_key(override, key):
+    with refuses(f"{key} has a secret"):
+        load_config([override])
 
 
 def test_paths_are_stored_from_the_root_and_names_on_the_hub_are_not(tmp_path):

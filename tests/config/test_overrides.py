@@ -4,7 +4,11 @@ import pytest
 from refusals import refuses
 
 from azr_population.config.effects import INCIDENTAL, touches_only
+from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.load import config_from_file, load_config, to_yaml
+from azr_population.config.schema import Config
+from azr_population.config.section import meant, unknown_key
+from azr_population.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -152,3 +156,82 @@ def test_a_number_in_a_list_of_names_is_to_be_quoted():
         load_config(["base.lora.target_modules=[q_proj,1e3]"])
     quoted = load_config(["base.lora.target_modules=[q_proj,'1e3']"])
     assert quoted.base.lora.target_modules == ["q_proj", "1e3"]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("lr", "student_lr"),
+        ("matchmaking.learning_rate", "student_lr"),
+        ("size", "teachers population.students"),
+        ("out", "run_dir"),
+        ("evolution.enabled", "evolution.interval=0"),
+        ("evolutoin.interval", "evolution.interval"),
+        ("sed", "seed"),
+    ],
+)
+def test_hints_inside_azr_name_keys_that_are_there(key, hint):
+    error = unknown_key(PopulationSettings, f"population.{key}", "population.")
+    assert str(error) == f"population.{key} is unknown; did you mean population.{hint}?"
+
+
+def test_a_key_that_only_a_local_run_has_is_no_hint_inside_azr():
+    with refuses("population.model is unknown; population has optimizer,"):
+        PopulationSettings.checked({"model": "x"}, "population.")
+
+
+def test_every_hint_for_a_key_of_another_program_exists():
+    words = ("lr", "learning_rate", "output_dir", "out", "model", "size", "enabled", "rank", "x.k")
+    for kind, prefix in ((Config, ""), (PopulationSettings, "population.")):
+        keys = set(kind.keys(prefix))
+        for word in words:
+            hints = meant(kind, f"{prefix}{word}", "4", prefix).split()
+            assert {hint.partition("=")[0] for hint in hints} <= keys, (prefix, word, hints)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "evolution.operators=[dare]",
+            "evolution.operators=['dare'] is refused: it should be names with values, such as "
+            "evolution.operators.NAME=VALUE",
+        ),
+        (
+            "population.init_from.foo=x",
+            "population.init_from.foo is unknown: its last part should be 'teacher', 'student' or "
+            "'agent'",
+        ),
+        ("evolution.operators.dare=true", "evolution.operators.dare=True is refused: it should be"),
+        ("evolution.operators.dare=2e9", "evolution.operators.dare=2000000000.0 is refused: it"),
+        ("evolution.options.dare.p=true", "evolution.options.dare.p=True is refused: it should be"),
+        ("run=[a]", "run is a section and takes no value; set a field of it, such as run.dir"),
+        ("base.lora.target_modules={a: 1}", "base.lora.target_modules={'a': 1} is refused: it"),
+    ],
+)
+def test_a_value_of_the_wrong_shape_is_told_by_its_own_key(override, message):
+    with pytest.raises(UserError) as refusal:
+        load_config([override])
+    assert str(refusal.value).startswith(message)
+    assert message.startswith(str(refusal.value.key))
+
+
+def test_an_entry_that_contradicts_another_is_told_by_its_key():
+    with refuses("engine.vllm.a.b is refused"):
+        load_config(["engine.vllm.a=[1]", "engine.vllm.a.b=2"])
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("run: [a]", "run"),
+        ("evolution: {operators: [dare]}", "evolution.operators"),
+        ("base: {lora: {target_modules: {a: 1}}}", "base.lora.target_modules"),
+    ],
+)
+def test_a_stored_list_for_a_mapping_is_told_by_its_key(tmp_path, text, key):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as refusal:
+        config_from_file(path, ["population=2t2s"])
+    assert refusal.value.key == key and "\n" not in str(refusal.value)
