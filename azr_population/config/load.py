@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.effects import flat
-from azr_population.config.schema import REMOVED, Config
+from azr_population.config.schema import Config
 from azr_population.config.section import GROUPS, groups, unknown_key
 from azr_population.errors import UserError, did_you_mean, first_line
 from azr_population.files import read_yaml
@@ -176,7 +176,6 @@ def _values_only(path: Path) -> dict[str, Any]:
     could read the environment or run a resolver."""
     settings = read_yaml(path)
     refuse_older_format(path, settings)
-    _leave_out_removed(path, settings)
     for key, value in flat(settings).items():
         if "${" in str(value):
             raise UserError(
@@ -184,23 +183,6 @@ def _values_only(path: Path) -> dict[str, Any]:
                 "configuration of a run never holds; write the value there"
             )
     return settings
-
-
-def _leave_out_removed(path: Path, settings: dict[str, Any]) -> None:
-    """Takes fields of earlier versions (`REMOVED`) out of a stored configuration. Raises UserError:
-    one has another value than the one that holds today."""
-    for key, today in REMOVED.items():
-        section, _, name = key.partition(".")
-        fields = settings.get(section)
-        if not isinstance(fields, dict) or name not in fields:
-            continue
-        value = fields.pop(name)
-        if today is not ... and value != today:
-            raise UserError(
-                f"{path}: {key}={value} is no longer a setting, and all runs have {today} now; use "
-                "the version that wrote the file",
-                key=key,
-            )
 
 
 def _to_config(settings: Any, fields: Sequence[dict[str, Any]]) -> Config:

@@ -407,24 +407,6 @@ class RunConfig(Section):
     lines elsewhere."""
 
 
-REMOVED: dict[str, Any] = {
-    "population.student_reward": "azr",
-    "evolution.elites": 1,
-    "evolution.fitness": "conservative_rating",
-    "task.buffer_size": 4096,
-    "engine.lora_dtype": None,
-    "engine.recompute_above_tokens": None,
-    "engine.offload": None,
-    "engine.max_grad_norm": 1.0,
-    "engine.weight_decay": 0.0,
-    "engine.share_prefix": True,
-    "logger.project": ...,
-    "run.save_total_limit": ...,
-}
-"""Fields that configurations of earlier versions have, with the value that holds today; `...`: any
-value, because the field has no effect on what is played."""
-
-
 class Config(Section):
     """A whole run."""
 

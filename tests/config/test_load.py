@@ -112,19 +112,6 @@ def test_a_saved_configuration_comes_back_whole(tmp_path):
         config_from_file(path, ["run.stepz=40"])
 
 
-def test_a_stored_configuration_with_fields_of_an_earlier_version_is_read(tmp_path):
-    path = ROOT / "recipes/runs/defaults/4t4s/seed_81/config.yaml"
-    text = path.read_text()
-    assert "save_total_limit: 2" in text and "elites: 1" in text
-    assert "elites" not in to_yaml(config_from_file(path))
-    changed = tmp_path / "config.yaml"
-    changed.write_text(text.replace("save_total_limit: 2", "save_total_limit: 7"))
-    assert config_from_file(changed) == config_from_file(path)
-    changed.write_text(text.replace("elites: 1", "elites: 3"))
-    with refuses("evolution.elites"):
-        config_from_file(changed)
-
-
 def test_the_page_of_the_reference_is_the_one_that_is_made():
     """python -m azr_population.config.explained > docs/reference.md"""
     page = Path(__file__).parents[2] / "docs" / "reference.md"
