@@ -164,8 +164,8 @@ def _of_run(
     checkpoints = steps(directory.checkpoints)
     last = checkpoints[-1][0] if checkpoints else run.last
     stored = _snapshots(directory, every)
-    if not stored or stored[-1][0] != last:
-        stored.append((last, directory.members))
+    if last not in dict(stored):
+        stored = sorted([*stored, (last, directory.members)])
     folders = [(step, folder) for step, parent in stored for folder in member_folders(parent)]
     if not folders:
         raise UserError(f"{path} has no members in {directory.members}; resume it to save them")

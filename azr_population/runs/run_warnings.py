@@ -81,9 +81,9 @@ class Watch:
         unjudged = sum(finite_or_none(line.get(f"reason/{name}")) or 0 for name in UNJUDGED)
         if unjudged and self._is_new("", 0, "unjudged"):
             text = (
-                f"{unjudged:.0f} proposals could not be judged, for a fault of this program or the"
+                f"{unjudged:.0f} proposals could not be judged, for a fault of this program or the "
+                f"machine: see the log; nobody was paid or rated by them (step {line['step']})"
             )
-            text += f" machine: see the log; nobody was paid or rated by them (step {line['step']})"
             yield RunWarning(line["step"], "", "unjudged", text)
         generations = ((key.partition("/"), number) for key, number in line.items())
         self._generation.update((who, n) for (who, _, of), n in generations if of == "generation")

@@ -58,6 +58,11 @@ def test_members_are_of_their_checkpoint_and_the_best_of_its_eval(played):
     assert {member.step for member in find_members(played)} == {0, 9}
     (played / "checkpoints/step_8").mkdir(parents=True)
     assert {member.step for member in find_members(played)} == {0, 8}
+    for step in (4, 9):  # the second was lost too, and is newer than the members
+        adapter(played / f"snapshots/step_{step}/student_1", seed=step)
+    every = find_members(played, every=None)
+    assert [member.step for member in every] == [0, 4, 8, 8, 8, 9]
+    shutil.rmtree(played / "snapshots")
     (played / "config.yaml").write_text("population: {teachers: 1}\n")
     adapter(played / "members/best", seed=1)
     best = one_member(played / "best")
