@@ -44,7 +44,7 @@ UNTOUCHED, CONTROLS = "untouched", ("copy_parent", "linear_0_5")
 ARMS = (UNTOUCHED, *CONTROLS, *OPERATORS)
 EVAL_SEED, EVAL_TASKS = 9999, 1920
 """The exam is the deep half of these, 7 to 12 statements."""
-EVAL_STEPS, ENDS = (0, 2, 5, 10, 15, 18, 20), (18, 20)
+EVAL_STEPS, ENDS = (0, 18, 20), (18, 20)
 """Steps of evals, and those whose mean counts as the end."""
 MARGIN, LEVEL = 0.015, 0.10
 """A child is equal to its untouched parent if the 90% interval of their difference lies within the
