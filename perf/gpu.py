@@ -231,10 +231,15 @@ def play_seven(asked: Any, note: Notes) -> None:
 
     config = described(asked.shape or "7b")
     base = Base(asked, note, config)
+    parts = {part.__name__: part for part in base.parts()}
+    names = asked.parts.split(",") if asked.parts else list(parts)
+    if unknown := [name for name in names if name not in parts]:
+        raise SystemExit(
+            f"--parts: {', '.join(unknown)} is unknown; choose from: {', '.join(parts)}"
+        )
     base.ceilings()
     base.take(drawn(config, base.dtype, asked.device))
-    asked_parts = asked.parts.split(",") if asked.parts else None
-    note.each([getattr(base, name) for name in asked_parts] if asked_parts else base.parts())
+    note.each([parts[name] for name in names])
 
 
 if __name__ == "__main__":

@@ -119,6 +119,12 @@ class Domain(ABC):
                 f"task.types is empty; name at least one of {', '.join(self.types)}",
                 key="task.types",
             )
+        if twice := [name for name in self.types if chosen.count(name) > 1]:
+            raise UserError(
+                f"task.types names {', '.join(twice)} more than once; each type has the same share "
+                "of proposals",
+                key="task.types",
+            )
         return chosen
 
     def with_defaults(self, rules: TaskConfig, format: Format) -> TaskConfig:

@@ -59,6 +59,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("population.student_lr=inf", "population.student_lr"),
         ("engine.device=tpu", "engine.device"),
         ("task.types=[code_x]", "task.types"),
+        ("task.types=[code_o,code_i,code_o]", "task.types"),
         ("base=gpt5", "base"),
         ("run={stepz: 3}", "run.stepz"),
         ("base=hf", "base.path"),

@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import checkouts
 import gpu
@@ -25,6 +26,12 @@ def test_a_group_that_does_not_exist_is_refused_with_the_choices(monkeypatch, ca
         gpu.main()
     assert ended.value.code == 2 and not out.exists()
     assert f"foo is unknown; choose from: {', '.join(gpu.GROUPS)}" in capsys.readouterr().err
+
+
+def test_a_part_that_does_not_exist_is_refused_with_the_choices():
+    asked = SimpleNamespace(device="cpu", shape="small", parts="graphs,foo")
+    with pytest.raises(SystemExit, match="foo is unknown; choose from: graphs, decoding, "):
+        gpu.play_seven(asked, note=None)
 
 
 def test_an_azr_without_its_history_has_no_commit(monkeypatch, tmp_path):
