@@ -183,7 +183,9 @@ class RunDirectory:
         for record in RECORDS:
             older, path = self._files(record)
             _truncate(path, last_step)
-            # The file was replaced after that step, so it is the current one again.
+            if path.exists() and path.stat().st_size:
+                continue
+            # The file was replaced after that step, so the older one is the current one again.
             if _truncate(older, last_step):
                 os.replace(older, path)
 

@@ -59,6 +59,13 @@ def test_a_validation_at_the_end_is_no_step():
     assert flat_lines({5: {"val/test_score/code": 0.5}})[0]["step"] == 0
 
 
+def test_a_type_without_a_valid_program_has_no_lines():
+    keys = ("gen_code_i/gen_code_i/avg_program_lines", "gen_code_o/gen_code_o/avg_program_lines")
+    assert flat_lines({1: dict(zip(keys, (0.0, 8.0), strict=True))}) == [
+        {"step": 1, "agent/lines": 8.0}
+    ]
+
+
 @pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])
 def test_a_line_that_is_still_being_written_does_not_count(torn):
     assert list(from_console(CONSOLE + torn)) == [0, 1, 2]

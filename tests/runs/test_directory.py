@@ -31,6 +31,13 @@ def test_truncate_drops_later_steps_and_the_torn_line(run):
     assert [row["step"] for row in run.read("tasks")] == [1, 1, 2, 3]
 
 
+def test_truncate_drops_snapshots_of_later_steps(run):
+    for step in (2, 3, 10):
+        (run.snapshots / f"step_{step}").mkdir(parents=True)
+    run.truncate(3)
+    assert [step for step, _ in directory.steps(run.snapshots)] == [2, 3]
+
+
 def test_a_folder_with_something_in_it_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with refuses("run.dir"):
@@ -119,3 +126,14 @@ def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(run,
         for step in range(back + 1, 12):
             run.append("completions", [{"step": step, "member": "teacher_0"}])
         assert lines_of(run.path) == states[11]
+
+
+def test_a_bad_line_at_the_end_of_the_older_file_costs_no_newer_ones(run, monkeypatch):
+    monkeypatch.setitem(directory.BOUNDED, "completions", 40)
+    for step in (1, 2, 3):
+        run.append("completions", [{"step": step, "member": "teacher_0"}])
+    with (run.path / "completions.older.jsonl").open("a") as file:
+        file.write("garbled\n")
+    before = lines_of(run.path)
+    run.truncate(3)
+    assert lines_of(run.path) == before
