@@ -1,6 +1,7 @@
 """`azr-population benchmark`: targets x benchmarks by Inspect, then the table."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +63,20 @@ def run_benchmarks(
 
     What is in the logs is not asked again: after Ctrl-C the same command goes on.
 
-    Raises UserError: nothing to ask, an `out` that cannot be written, data that are missing, a
-    grader that does not judge right, a model that cannot be asked.
+    Raises UserError: nothing to ask, two targets of one name, an `out` that cannot be written, data
+    that are missing, a grader that does not judge right, a model that cannot be asked.
     """
     if not names:
         raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
     trust(settings.rollout)
     benchmarks = [benchmark.name for benchmark in find_benchmarks(settings.benchmarks)]
+    for label, count in Counter(_place(Path(name))[0] for name in names).items():
+        if count > 1:
+            raise UserError(
+                f"{count} targets are called {label}, and their answers would count as one's; ask "
+                "them in several calls, or rename a folder",
+                key="targets",
+            )
     if out:
         table.check_out(out)
     parts: list[pd.DataFrame] = []

@@ -125,6 +125,13 @@ def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
     assert len(asked) == 3
 
 
+def test_two_targets_of_one_name_are_refused_before_anything_is_asked(data, played, monkeypatch):
+    monkeypatch.setattr(benchmark_run, "eval_set", None)
+    other = shutil.copytree(played, played.parent / "other")
+    with refuses("student_0"):
+        run_benchmarks([f"{run}/student_0" for run in (played, other)], settings(data))
+
+
 def test_samples_are_reproducible_whatever_is_beside_them(data, played):
     def texts(target, **more):
         name = str(more.get("logs"))
@@ -145,16 +152,18 @@ def test_samples_are_reproducible_whatever_is_beside_them(data, played):
 class Recited(ModelAPI):
     """Gives the answers that it was made with, in turn."""
 
-    def __init__(self, model_name, base_url=None, api_key=None, config=None, texts=()):
+    def __init__(self, model_name, base_url=None, api_key=None, config=None, texts=(), plain=False):
         super().__init__(model_name)
-        self.texts = iter(texts)
+        self.texts, self.plain = iter(texts), plain
 
     async def generate(self, input, tools, tool_choice, config):
-        return ModelOutput.from_content("recited", next(self.texts))
+        output = ModelOutput.from_content("recited", next(self.texts))
+        output.metadata = {"plain": self.plain}
+        return output
 
 
-def mock(texts):
-    return get_model("recited/texts", texts=texts, memoize=False)
+def mock(texts, **more):
+    return get_model("recited/texts", texts=texts, memoize=False, **more)
 
 
 def scores(log):
@@ -172,6 +181,13 @@ def test_any_provider_can_be_asked(data):
     arguments = [programs[0], programs[0]]
     (log,) = inspect_eval(task, model=mock(arguments), max_connections=1)
     assert scores(log) == ["C", "I"]
+
+
+def test_a_plain_prompt_is_the_beginning_of_the_program(data):
+    bodies = [row["canonical_solution"] for row in HUMANEVAL_ROWS]
+    task = TASKS["humaneval_plus"](data=data)
+    (log,) = inspect_eval(task, model=mock(bodies, plain=True), max_connections=1)
+    assert scores(log) == ["C", "C"]
 
 
 def test_a_lost_verdict_is_the_error_of_its_sample_and_of_no_other(data, monkeypatch, tmp_path):
