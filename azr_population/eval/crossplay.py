@@ -74,10 +74,11 @@ class CrossPlay:
             for role, slope in slopes.items():
                 side = self.students if role == "student" else self.teachers
                 steps = [member.step for member in side if member.run_label == run]
-                span = (steps[-1] - steps[0]) / 100
+                first, last = min(steps), max(steps)
+                span = (last - first) / 100
                 drawn = [sample[run][role] for sample in resampled if role in sample[run]]
                 change = interval(span * np.array([slope, *drawn]), "bootstrap")
-                text.append(progress_sentence(run, role, steps[0], steps[-1], change))
+                text.append(progress_sentence(run, role, first, last, change))
         return text
 
     def _by_teacher(self, statistic: Callable[[Matrix], Matrix]) -> Matrix:
@@ -95,8 +96,8 @@ class CrossPlay:
                 continue
             by_step = rates.loc[run][run]
             lines = {
-                "student": by_step.loc[[by_step.index[0]]].mean(axis=0).dropna(),
-                "teacher": (1 - by_step[[by_step.columns[0]]].mean(axis=1)).dropna(),
+                "student": by_step.loc[[by_step.index.min()]].mean(axis=0).dropna(),
+                "teacher": (1 - by_step[[by_step.columns.min()]].mean(axis=1)).dropna(),
             }
             slopes[run] = {
                 role: float(100 * np.polyfit(line.index, line, 1)[0])

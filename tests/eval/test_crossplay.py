@@ -33,6 +33,14 @@ def test_slopes_are_against_the_earliest_of_the_other_side():
     assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"": {}}
 
 
+def test_the_earliest_are_the_earliest_in_whatever_order_members_are_named():
+    rates = [np.tile([[0.2], [0.3]], 10), np.tile([[0.1], [0.25]], 10)]
+    named_late_first = outcome_of([each[::-1] for each in rates[::-1]], (100, 50), (100, 50))
+    slopes = named_late_first.slopes()[""]
+    assert slopes["student"] == pytest.approx(0.2) and slopes["teacher"] == pytest.approx(0.2)
+    assert "students of step 100 against those of step 50: +10.0" in named_late_first.sentences()[1]
+
+
 def test_a_run_without_students_or_teachers_has_no_slopes():
     runs = {name: SimpleNamespace(path=Path(name)) for name in ("a", "b", "c")}
     teachers, students = (
