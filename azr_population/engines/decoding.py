@@ -134,9 +134,11 @@ def decode(
             else:
                 before = None if mask is None else mask[..., : column + 1]
                 logits = _forward(model, tokens.unsqueeze(1), positions.unsqueeze(1), before, cache)
-    if len(broken := (~torch.isfinite(logprobs)).any(dim=0).nonzero()):
+    # By step: what is NaN in one row is so in its neighbours' a step later, where all members'
+    # factors are one matrix.
+    if len(broken := (~torch.isfinite(logprobs)).nonzero()):
         raise UserError(
-            f"the member in slot {slots[int(broken[0]) // n]} has NaN or infinite logits: its "
+            f"the member in slot {slots[int(broken[0, 1]) // n]} has NaN or infinite logits: its "
             "weights diverged; go back to a checkpoint before that, or take smaller steps"
         )
     columns = (t.tolist() for t in (written.t(), logprobs.t(), counts, finished))

@@ -3,10 +3,12 @@ import weakref
 
 import pytest
 import torch
+from refusals import refuses
 
-from azr_population.engines import decoding
+from azr_population.engines import decoding, torch_rollout
 from azr_population.engines.decoding import draw, sample_tokens
 from azr_population.engines.engine import Sampling
+from azr_population.engines.torch_rollout import _uniforms
 
 PROMPTS = ["abc", "hello world", "a", "zz 9", "abc"]
 SLOTS = [2, 0, 1, 0, 1]
@@ -58,6 +60,36 @@ def test_a_row_draws_alike_in_whatever_batch_it_is(engine, another_engine):
     assert [row.token_ids for row in other] != [row.token_ids for row in whole[3]]
 
 
+def test_every_completion_of_every_row_draws_for_itself():
+    drawn = _uniforms(7, [0, 1, 2, 9], 3, 2)
+    assert len(set(map(tuple, drawn.tolist()))) == 12
+
+
+@pytest.mark.parametrize(("rows", "tokens"), [(6, 1000), (512, 48)])
+def test_a_batch_is_limited_in_completions_and_not_in_prompts(engine, monkeypatch, rows, tokens):
+    rollout, prompts = engine.engine.rollout, []
+    rollout.generate([[3]], [0], Sampling(1, n=3), 7)  # tries the base
+    decode = torch_rollout.decode
+
+    def followed(model, bank, part, *rest):
+        prompts.append(len(part))
+        return decode(model, bank, part, *rest)
+
+    monkeypatch.setattr(torch_rollout, "decode", followed)
+    monkeypatch.setattr(rollout, "_rows", rows)
+    monkeypatch.setattr(rollout, "_tokens", tokens)
+    rollout.generate([[3] * 4] * 5, [0] * 5, Sampling(4, n=3), 7)
+    assert prompts == [2, 2, 1]
+
+
+def test_a_member_that_diverged_is_named(engine):
+    with torch.no_grad():
+        for factor in engine.bank.parameters_of(1):
+            factor.fill_(torch.nan)
+    with refuses("the member in slot 1"):
+        engine.generate(["abc"] * 3, [0, 1, 2], Sampling(4, n=3), 7)
+
+
 def test_a_number_next_to_1_chooses_a_token_that_has_a_chance():
     logits = torch.tensor([[0.3, 0.7, 0.0]]).log().repeat(3, 1)
     ends = torch.tensor([0.0, 0.3000001, 1 - 2**-24])
@@ -107,6 +139,20 @@ def test_temperature_flattens():
     logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
     tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), uniforms(4000))
     assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_top_p_is_of_the_flattened_distribution():
+    logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
+    # Of [0.75, 0.25] both stay.
+    sampling = Sampling(1, temperature=2.0, top_p=0.8)
+    tokens, _ = sample_tokens(logits, sampling, uniforms(4000))
+    assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_a_token_that_only_a_high_temperature_draws_has_a_finite_log_probability():
+    logits = torch.tensor([[0.0, -200.0]]).repeat(64, 1)
+    tokens, logprobs = sample_tokens(logits, Sampling(1, temperature=1000.0), uniforms(64))
+    assert set(tokens.tolist()) == {0, 1} and logprobs.isfinite().all()
 
 
 @pytest.mark.parametrize("n", [1, 3])
