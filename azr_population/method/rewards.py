@@ -67,9 +67,9 @@ def count_copies(
     earlier: Iterable[Task],
     fingerprint: Callable[[str], Hashable],
 ) -> None:
-    """Sets `copies`: the number of other proposals with the same program, by any teacher and with
-    any input, plus one if the task itself is among `earlier`. Programs are the same if the domain's
-    `fingerprint` says so."""
+    """Sets `copies`: the number of other proposals of the same type with the same program, by any
+    teacher and with any input, plus one if the task itself is among `earlier`. Programs are the
+    same if the domain's `fingerprint` says so."""
 
     def key(task: Task) -> tuple[str, Hashable]:
         return task.type, fingerprint(task.program) or task.program

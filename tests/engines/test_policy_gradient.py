@@ -18,7 +18,12 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.micro_batches import collate
-from azr_population.engines.policy_gradient import _importance, finish_metrics, policy_loss
+from azr_population.engines.policy_gradient import (
+    _importance,
+    finish_metrics,
+    low_var_kl,
+    policy_loss,
+)
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -143,3 +148,11 @@ def test_importance_weights_and_their_sums_are_finite_at_the_edges(log_weight, w
     assert weights.tolist() == pytest.approx([weight, 1.0], abs=1e-8)
     assert all(map(math.isfinite, sums.values()))
     assert finish_metrics({name: value / 2 for name, value in sums.items()})["ess"] <= 1.0
+
+
+def test_estimates_of_the_kl_are_cut_off_and_have_slopes_at_the_edges():
+    logprobs = torch.tensor([0.0, -1.0, -100.0, 100.0], requires_grad=True)
+    estimates = low_var_kl(logprobs, torch.zeros(4))
+    assert estimates.tolist() == pytest.approx([0.0, math.e - 2, 10.0, 10.0])
+    estimates.sum().backward()
+    assert logprobs.grad.tolist() == pytest.approx([0.0, 1 - math.e, 0.0, 0.0])

@@ -9,6 +9,8 @@ from counted import Counted
 from azr_population.engines import token_log_probs as scoring
 from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
 
 ROWS, WIDTH = 3, 12
 
@@ -36,8 +38,11 @@ def scored(engine, weights):
     return chosen.detach(), entropies, gradient
 
 
-@pytest.mark.parametrize("piece", [1, 5, 38 * 7])
-def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch, piece):
+@pytest.mark.parametrize(("piece", "bias"), [(1, False), (5, True), (38 * 7, False)])
+def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch, piece, bias):
+    head = engine.model.lm_head
+    if bias:
+        head.bias = torch.nn.Parameter(torch.linspace(-2, 2, head.out_features), False)
     weights = torch.randn(int(batch().completion.sum()), generator=torch.Generator().manual_seed(1))
     whole = scored(engine, weights)
     monkeypatch.setattr(scoring, "MAX_LOGITS", piece)
@@ -45,16 +50,21 @@ def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch,
     for ours, theirs in zip(pieces, whole, strict=True):
         # float32's rounding: sums over the vocabulary and the tokens in another order.
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
-    assert "forward" not in vars(engine.model.lm_head)
+    assert "forward" not in vars(head)
     with torch.no_grad(), engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
         again, _ = token_log_probs(engine.model, batch())
     assert torch.equal(again, pieces[0])
 
 
-def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkeypatch):
-    monkeypatch.setattr(scoring, "MAX_LOGITS", 1)
+@pytest.mark.parametrize("field", ["final_logit_softcapping", "logit_scale", "logits_scaling"])
+def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, field):
     assert scoring._head(engine.model) is engine.model.lm_head
-    engine.model.config.final_logit_softcapping = 30.0
+    setattr(engine.model.config, field, 30.0)
+    assert scoring._head(engine.model) is None
+
+
+def test_a_head_that_members_adapt_is_left_alone(engine):
+    Bank(engine.model, LoraSpec(2, 4.0, ("lm_head",)), 1)
     assert scoring._head(engine.model) is None
 
 

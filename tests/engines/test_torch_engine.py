@@ -4,9 +4,11 @@ from dataclasses import replace
 import pytest
 import torch
 from refusals import refuses
+from tokenizers.processors import TemplateProcessing
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from azr_population.engines.engine import (
+    NO_ADAPTER,
     Completion,
     Hyperparameters,
     PromptBatch,
@@ -14,6 +16,7 @@ from azr_population.engines.engine import (
     TrainingSample,
 )
 from azr_population.engines.optimizers import moments
+from azr_population.engines.text import encode
 from azr_population.errors import UserError
 from azr_population.registry import trust
 
@@ -150,6 +153,23 @@ def test_chat_prompts_go_through_the_tokenizers_template(another_engine):
     assert engine.tokenizer.decode(completion.prompt_ids) == "u hi a"
 
 
+def test_without_a_template_chat_prompts_begin_as_the_base_expects(engine):
+    start = TemplateProcessing(single="<eos> $A", special_tokens=[("<eos>", 1)])
+    engine.tokenizer.backend_tokenizer.post_processor = start
+    (plain,), (chat,) = (encode(engine.tokenizer, ["hi"], chat) for chat in (False, True))
+    assert chat == [1, *plain] and 1 not in plain
+
+
+def test_the_likelihood_of_an_answer_is_that_of_its_tokens_and_of_the_end(engine):
+    prompts, answers, slots = ["abc", "x"], ["he", "1 2"], [2, 0]
+    likelihoods = engine.likelihoods(prompts, answers, slots)
+    for prompt, answer, slot, likelihood in zip(prompts, answers, slots, likelihoods, strict=True):
+        ids = [engine.tokenizer(text)["input_ids"] for text in (prompt, answer)]
+        whole = (*ids[1], engine.tokenizer.eos_token_id)
+        done = Completion(slot, tuple(ids[0]), whole, (), True)
+        assert likelihood == pytest.approx(math.exp(logprob(engine, done)), rel=1e-3)
+
+
 def test_a_non_finite_gradient_is_not_applied(engine):
     before = factors(engine, 0)
     samples = samples_of(engine, 0, float("inf"))
@@ -188,6 +208,41 @@ def test_the_optimizer_is_the_one_that_the_configuration_names(another_engine):
     # AdamW's first step is 1e-3 for every weight.
     moved = max(float((a - b).abs().max()) for a, b in zip(before, factors(engine, 1), strict=True))
     assert moved > 0 and abs(moved - 1e-3) > 1e-5
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_step_is_down_the_slope_of_the_mean_over_tokens(another_engine, parallel):
+    """By plain gradient descent, held against the rows one by one."""
+    trust(["torch.optim.SGD"])
+    lr, decay, coefficient = 0.02, 0.1, 0.3
+    engine = another_engine(optimizer="torch.optim.SGD", weight_decay=decay, max_grad_norm=1e3)
+    engine.engine.learner.parallel = parallel
+    groups = engine.generate(["abc de"] * 3, [1] * 3, Sampling((3, 6, 9)), 3)
+    samples = [
+        TrainingSample(done, advantage)
+        for (done,), advantage in zip(groups, (1.0, -0.5, 0.25), strict=True)
+    ]
+
+    def scores(done, slot):
+        ids = torch.tensor([done.prompt_ids + done.token_ids])
+        with engine.bank.adapters_active([slot]):
+            every = torch.log_softmax(engine.model(input_ids=ids).logits[0, :-1], -1)
+        chosen = every.gather(1, ids[0, 1:, None])[:, 0]
+        return chosen[len(done.prompt_ids) - 1 :]
+
+    loss, tokens = torch.zeros(()), 0
+    for sample in samples:
+        ours, base = scores(sample.completion, 1), scores(sample.completion, NO_ADAPTER).detach()
+        divergence = (base - ours).exp() - 1 - (base - ours)
+        loss = loss + (coefficient * divergence - sample.advantage * ours).sum()
+        tokens += len(ours)
+    before, parameters = factors(engine, 1), engine.bank.parameters_of(1)
+    slopes = torch.autograd.grad(loss / tokens, parameters)
+    figures = engine.update({1: samples}, {1: Hyperparameters(lr, coefficient)})[1]
+    norm = torch.cat([slope.flatten() for slope in slopes]).norm()
+    assert figures["grad_norm"] == pytest.approx(float(norm), rel=1e-4)
+    for old, slope, new in zip(before, slopes, factors(engine, 1), strict=True):
+        torch.testing.assert_close(new, old - lr * (slope + decay * old), rtol=1e-4, atol=1e-6)
 
 
 def test_an_optimizer_that_there_is_not_is_refused(check):

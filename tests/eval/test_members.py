@@ -51,6 +51,13 @@ def test_one_member(played):
     assert one_member(played / "best").folder == played / "members/best"
 
 
+def test_an_adapter_of_another_alpha_is_another_member(played):
+    member = one_member(played / "student_0")
+    before, file = member.weights, member.folder / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"lora_alpha": 3}))
+    assert member.weights != before
+
+
 def test_members_are_of_their_checkpoint_and_the_best_of_its_eval(played):
     evals = {3: 0.4, 5: 0.9, 8: 0.5, 9: 1.0}  # step 9 was lost: the last checkpoint is of step 8
     lines = [{"step": n, "student_1/eval/greedy": evals.get(n, 0.1)} for n in range(1, 10)]
@@ -164,6 +171,17 @@ def test_with_fewer_slots_the_oldest_member_leaves(played):
     assert [loaded.load(member).slot for member in (base, first)] == [0, 1] and update(0) == 0.0
     assert loaded.load(second).slot == 0 and update(0) > 0.0
     assert loaded.load(second).slot == 0 and loaded.load(base).slot == 1 and update(1) == 0.0
+
+
+def test_a_member_whose_slot_was_taken_to_score_is_loaded_again(played):
+    _, first, second, _ = find_members(played)
+    loaded = LoadedMembers([first, second], EngineSettings("", (), NO_MEMBERS), slots=1)
+    slot = loaded.load(first).slot
+    before = loaded.engine.read(slot)
+    loaded.token_scores(loaded.fitted(second.adapter()), [5, 6, 7])
+    assert loaded.load(first).slot == slot
+    for name, pair in loaded.engine.read(slot).factors.items():
+        assert torch.equal(pair.B, before.factors[name].B)
 
 
 def test_members_of_two_bases_are_refused(played, tmp_path):

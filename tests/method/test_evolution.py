@@ -167,6 +167,20 @@ def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
     assert replaced == pytest.approx({name: after[name] for name in replaced})
 
 
+@pytest.mark.parametrize(("operator", "used"), [("full_gaussian", 1), ("dare", 2)])
+def test_a_child_inherits_from_those_parents_that_its_operator_used(operator, used):
+    evolved, roster = evolution(), rated()
+    births = evolved.replace(2, roster, lambda *_: Breeding(operator, {}))
+    assert len({birth["seed"] for birth in births}) == 2, "or they would draw the same noise"
+    for birth in births:
+        child, role = roster[birth["child"]], birth["child"].rpartition("_")[0]
+        assert birth["parents"] == [f"{role}_{number}" for number in range(used)]
+        assert birth["fitness"] == {"victim": 21.0, "parents": [23.0, 22.0][:used]}
+        mean = sum(roster[name].rating.mu for name in birth["parents"]) / used
+        assert child.rating.mu == pytest.approx(mean)
+        assert (child.generation, child.born) == (1, 2)
+
+
 @pytest.mark.parametrize(("bounds", "limits"), [(None, (1e-6, 0.1)), ([5e-5, 2e-3], (5e-5, 2e-3))])
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_learning_rate_that_evolves_stays_within_its_bounds(bounds, limits, factor):

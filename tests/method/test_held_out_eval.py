@@ -8,7 +8,16 @@ from refusals import refuses
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.held_out_eval import HeldOutEval, held_out_eval, pass_at, reliability
+from azr_population.method.callbacks import EvalCallback
+from azr_population.method.held_out_eval import (
+    EvalResult,
+    HeldOutEval,
+    held_out_eval,
+    pass_at,
+    reliability,
+)
+from azr_population.method.members import Rating, Roster
+from azr_population.method.record import StepRecords
 
 
 @pytest.fixture
@@ -81,6 +90,55 @@ def test_a_probability_that_is_known_is_not_sampled(play, held_out, config):
     game = play([1.0] * 4 + [0.25] * 4)
     scores = scores_of(held_out, game, ["student_0"], format=OneAnswer())
     assert scores == {"student_0": [0.25] * 20}
+    context = replace(game.context, format=OneAnswer())
+    result = held_out.evaluate(context, game.population.roster.students[:1], 1, 1)
+    assert result.scores[0]["pass@2"] == [1 - 0.75**2] * 20
+
+
+def test_the_single_agent_draws_what_the_first_student_draws(play, held_out, config):
+    student = scores_of(held_out, play([1.0] * 4 + [0.5] * 4), ["student_0"])
+    config.population.teachers = config.population.students = 0
+    agent = scores_of(held_out, play([0.5]), ["agent_0"])
+    assert agent["agent_0"] == student["student_0"]
+
+
+def test_it_is_held_after_the_first_step_the_last_and_at_its_interval(play, held_out, populations):
+    game = play([1.0] * 4, HeldOutEval(held_out.tasks[:1], 1, 1))
+    (callback,) = (each for each in game.callbacks if isinstance(each, EvalCallback))
+    steps = []
+    for step in range(1, 6):
+        game.population.step, records = step, StepRecords({}, [], [], [], [])
+        callback.recorded(game.population, [], records)
+        steps += [step] if records.evals else []
+    assert steps == [1, 2, 4, 5]
+
+
+def test_metrics_are_those_of_a_known_table(held_out):
+    held_out = HeldOutEval(held_out.tasks[:4], 2, 1, ["deep/a", "deep/b", "core/c", "core/c"])
+    greedy = [[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]
+    t1 = [[0.5, 0.5, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    members = Roster.make(1, 3).students
+    for member, mu in zip(members, (24.0, 26.0, 28.0), strict=True):
+        member.rating = Rating(mu, 1.0)
+    scores = [{"greedy": g, "t1": t} for g, t in zip(greedy, t1, strict=True)]
+    metrics = EvalResult(held_out, members, scores).metrics()
+    named = ("greedy/deep", "worst/deep", "worst/core", "greedy/deep/b", "best", "worst")
+    assert [metrics[f"eval/{name}"] for name in named] == [0.5, 0.0, 1.0, 1 / 3, 1.0, 0.5]
+    assert metrics["eval/rating_corr"] == pytest.approx(-1.0)
+    # Of three pairs: 0.5 at the second task, 0.5 at the first, and both.
+    assert metrics["eval/disagreement"] == pytest.approx(2.0 / 12)
+
+
+def test_the_tasks_are_those_of_the_evals_seed_whatever_the_runs(config):
+    config.eval.tasks_per_type, config.task.types = 12, ["code_o", "code_i"]
+    first = held_out_eval(Code(), config)
+    assert [int(name[-13:-11]) for name in first.strata] == [
+        task.program.count(" = ") for task in first.tasks
+    ]
+    config.seed += 1
+    assert held_out_eval(Code(), config).tasks == first.tasks
+    config.eval.seed += 1
+    assert held_out_eval(Code(), config).tasks != first.tasks
 
 
 def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, held_out, config):

@@ -120,6 +120,21 @@ def test_p_is_the_students_chance():
     assert hard < 0.01 and even == 0.25
 
 
+def test_members_meet_their_equals():
+    roster = Roster.make(2, 2)
+    for name in ("teacher_1", "student_0"):
+        roster[name].rating = Rating(60.0, 1.0)
+    for name in ("teacher_0", "student_1"):
+        roster[name].rating = Rating(20.0, 1.0)
+    generator = np.random.default_rng(1)
+    for _ in range(30):
+        matches = matchmaker().draw(roster.teachers, roster.students, generator)
+        assert [(match.teacher.name, match.student.name) for match in matches] == [
+            ("teacher_0", "student_1"),
+            ("teacher_1", "student_0"),
+        ]
+
+
 @pytest.mark.parametrize(
     ("interval", "ready", "members", "said"),
     [

@@ -200,15 +200,17 @@ def test_a_reward_takes_what_its_parameters_name(parts, play, config):
     with pytest.raises(UserError, match="ChatFormat"):  # so inside AZR, whose prompts are chats
         check_reward(config.population, ChatFormat())
     check_reward(config.population, NanoFormat())
-    config.population.teachers = config.population.students = 1
-    game = play([1.0, 0.25])
+    config.population.teachers = config.population.students = 2
+    game = play([1.0, 1.0, 0.25, 0.75])
     rows = played(game, config)
     context = replace(game.context, format=NanoFormat())
     score_gold(rows, context)
     game.population.reward(rows)
-    paid = {(row.type, row.gold_probability, row.reward) for row in rows}
+    paid = {(row.type, row.student.slot, row.gold_probability, row.reward) for row in rows}
     # One way to write an output, many inputs and programs.
-    assert paid == {("code_o", 0.25, 0.75), ("code_i", None, -0.125), ("code_f", None, -0.125)}
+    assert paid == {("code_o", 2, 0.25, 0.75), ("code_o", 3, 0.75, 0.25)} | {
+        (type, slot, None, -0.125) for type in ("code_i", "code_f") for slot in (2, 3)
+    }
 
 
 def played(game, config):

@@ -6,7 +6,7 @@ import pytest
 
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.domains.code.task_types import TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.domain import Verdict
 from azr_population.method import phases
 from azr_population.method.training import (
@@ -64,6 +64,52 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
         counts[match.student.name] += len(chosen)
     assert set(counts.values()) == {12} and len(counts) == students
     assert set(samples) == set(range(teachers + students))
+
+
+def test_a_budget_that_the_types_do_not_divide_is_kept(play, config):
+    config.population.batch_size = 11
+    rows = played(play, config, [1.0] * 2, 1, 1)
+    assert sorted(Counter(row.type for row in rows).values()) == [3, 4, 4]
+
+
+def test_limits_of_the_run_hold_and_proposers_see_earlier_tasks_of_their_type(play, config):
+    config.population.teachers = config.population.students = 1
+    config.engine.max_proposal_tokens, config.engine.max_answer_tokens = 77, 55
+    config.task.example_tasks = 2
+    game, limits, shown = play([1.0] * 2), set(), []
+
+    class Noting(ChatFormat):
+        def propose_prompt(self, type, tasks=()):
+            shown.append((type, [task.type for task in tasks]))
+            return super().propose_prompt(type, tasks)
+
+    generate = game.context.engine.generate
+
+    def note(prompts, slots, sampling, seed):
+        proposing = prompts[0].startswith("Design")
+        limits.update((proposing, limit) for limit in sampling.limits(len(prompts)))
+        return generate(prompts, slots, sampling, seed)
+
+    game.context.engine.generate = note
+    game.context = replace(game.context, format=Noting())
+    game.play_step()
+    assert limits == {(True, 77), (False, 55)}
+    assert all(types == [] for _, types in shown[:12])
+    game.play_step()
+    assert all(types == [type, type] for type, types in shown[12:])
+
+
+def test_each_student_draws_tasks_of_its_own(play, config):
+    config.population.teachers, config.population.students = 1, 2
+    config.population.replay_fraction = 0.5
+    population = play([1.0] * 3).population
+    for number in range(60):
+        program = f"def f(a):\n    return a + {number}"
+        population.buffer.add(Task(TaskType.CODE_O, program, ("1",), (str(number + 1),)))
+    drawn = phases.draw_replay(population)
+    assert len({replay.task.program for replay in drawn if replay.student.slot == 1}) == 6
+    first, second = ([r.task for r in drawn if r.student.slot == slot] for slot in (1, 2))
+    assert first != second and phases.draw_replay(population) == drawn
 
 
 def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, config):

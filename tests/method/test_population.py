@@ -12,11 +12,13 @@ from refusals import refuses
 from azr_population.config.schema import Config, EvolutionConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.engines.engine import Completion, Generated
+from azr_population.engines.engine import Completion, Generated, Hyperparameters
 from azr_population.errors import UserError
+from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, PlayedStep, Proposal
-from azr_population.method.record import nothing_valid_notes
+from azr_population.method.record import check_budget, nothing_valid_notes, win_rates
+from azr_population.method.training import advantage
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
 
@@ -66,6 +68,22 @@ def test_ratings_follow_the_games_and_the_best_student_is_known():
     assert pop.best_student().name == "student_1"
     assert pop.roster["student_0"].rating.mu < 25 < pop.roster["student_1"].rating.mu
     assert rates(pop) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
+    pop.roster["student_0"].rating = Rating(pop.roster["student_1"].rating.mu + 5, 25 / 3)
+    assert pop.best_student().name == "student_1", "of the other little is known"
+
+
+def test_updates_get_the_learning_rate_of_the_role_and_the_kl_term():
+    config = PopulationConfig(teachers=0, students=0, agent_lr=0.5, kl_loss_coef=0.25)
+    pop = Population(Config(population=config), Code())
+    assert pop.hyperparameters() == {0: Hyperparameters(0.5, 0.25)}
+
+
+@pytest.mark.parametrize(("kl", "held"), [(0.0, 0), (0.25, 4)])
+def test_a_kl_term_is_on_rows_that_teach_nothing_too(kl, held):
+    pop = population(1, 1)
+    pop.config.kl_loss_coef = kl
+    pop.begin_step(1)
+    assert len(advantage(rows(pop, {"student_0": True}), pop)[0]) == held
 
 
 def test_replay_counts_as_written_and_not_as_played():
@@ -87,6 +105,43 @@ def test_replay_counts_as_written_and_not_as_played():
     assert (teacher["proposal_entropy"], student["answer_entropy"]) == (surprise, surprise)
     assert "answer_entropy" not in teacher and "proposal_entropy" not in student
     assert (student["win_rate"], teacher["win_rate"]) == (0.0, 1.0)
+
+
+def test_metrics_of_what_was_written():
+    pop = population()
+    pop.begin_step(1)
+    played = rows(pop, {"student_0": True, "student_1": True})
+    played[0].attempts.append(Attempt(replace(WRITTEN, token_ids=(1,) * 5), None))
+    far = {"mismatch_kl": 0.5, "loss": 2.0}
+    metrics = finish(pop, played, {2: far, 3: {"mismatch_kl": 0.25}}).metrics
+    solver = played[0].match.student.name
+    assert metrics[f"{solver}/parsed_frac"] == pytest.approx(2 / 3)
+    assert metrics[f"{solver}/answer_tokens"] == 3.0
+    assert metrics["teacher/unique_frac"] == 0.0, "both wrote the same two programs"
+    assert metrics["student_0/engine/mismatch_kl"] == 0.5 and metrics["student_0/loss"] == 2.0
+    assert metrics["student/engine/mismatch_kl"] == metrics["engine/mismatch_kl"] == 0.375
+    assert finish_alone().metrics["teacher/unique_frac"] == 1.0
+
+
+def finish_alone():
+    """A step of one pair."""
+    pop = population(1, 1)
+    pop.begin_step(1)
+    return finish(pop, rows(pop, {"student_0": True}))
+
+
+def test_a_draw_is_half_a_win_and_an_invalid_proposal_a_teachers_loss():
+    games = {"student_wins": 1, "teacher_wins": 2, "draws": 2, "invalid": 3}
+    match = {"teacher": "teacher_0", "student": "student_0", **games}
+    assert win_rates([match]) == {"student_0": 0.625, "teacher_0": 0.375}
+
+
+def test_what_was_generated_and_is_not_held_is_refused():
+    held = [WRITTEN, replace(WRITTEN, slot=1)]
+    check_budget({0: Generated(1, 2), 1: Generated(1, 2), 2: Generated(0, 0)}, held)
+    for generated in ({0: Generated(1, 2)}, {0: Generated(1, 2), 1: Generated(1, 3)}):
+        with pytest.raises(RuntimeError, match="the engine generated"):
+            check_budget(generated, held)
 
 
 def test_a_state_of_another_population_is_refused():
@@ -124,6 +179,9 @@ def test_rows_are_split_over_a_teachers_matches_and_what_is_left_over_goes_to_wh
     assert met == ["student_0"] * 3 + ["student_1"] * 2 + ["student_2"] * 2
     met += [match.student.name for match in pop.assign_matches([0] * 5)]
     assert sorted(met.count(f"student_{n}") for n in range(3)) == [4, 4, 4]
+    for step in (2, 3):  # each step counts from nothing
+        pop.begin_step(step)
+        assert [match.student.name for match in pop.assign_matches([0])] == ["student_0"]
 
 
 def hyper(teachers, students, **how):

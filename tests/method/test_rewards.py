@@ -8,13 +8,15 @@ from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.task import TaskBuffer
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.proposals import Attempt, Proposal
+from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.method.rewards import (
     TEACHER_REWARDS,
     count_copies,
+    reward_attempts,
     reward_proposals,
     student_reward,
 )
+from azr_population.method.training import scored_proposals
 from azr_population.registry import trust
 
 
@@ -67,8 +69,23 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
     rows[1].task = replace(rows[1].task, program=rows[1].task.program + "  # mine")
     buffer = TaskBuffer(10)
     buffer.add(replace(rows[4].task, program=rows[4].task.program + "\n"))
+    buffer.add(replace(rows[3].task, inputs=("2",)))
     count_copies(rows, buffer, Code().fingerprint)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
+
+
+def test_what_could_not_be_judged_costs_nothing_and_trains_nobody():
+    lost = Proposal(None, TaskType.CODE_O, None, None, reason="lost")
+    refused = Proposal(None, TaskType.CODE_O, None, None, reason="error")
+    reward_proposals([lost, refused], PopulationConfig())
+    assert (lost.reward, refused.reward) == (0.0, -1.0)
+    assert [scored.sample for scored in scored_proposals([lost, refused])] == [refused]
+
+
+def test_every_attempt_is_paid_by_its_answer():
+    attempts = [Attempt(None, "1", True), Attempt(None, "2"), Attempt(None, None)]
+    reward_attempts([Replay(None, TaskType.CODE_O, None, attempts)])
+    assert [attempt.reward for attempt in attempts] == [1.0, -0.5, -1.0]
 
 
 def fewest_solved(proposal, attempts, buffer):

@@ -3,7 +3,11 @@ import re
 
 import pytest
 
+from azr_population.config.schema import EvolutionConfig
+from azr_population.domains.code.task_types import Task, TaskType
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.members import Rating
+from azr_population.streams import Streams
 
 SKILLS = [1.0, 1.0, 1.0, 0.2, 0.9, 0.9, 0.9, 0.1]
 """Four teachers, the last of whom proposes mostly nonsense, and four students, the last weak."""
@@ -38,6 +42,9 @@ def test_every_match_is_recorded_with_what_came_of_it(play, config, population):
         assert sum(match[game] for game in games) == 12
         assert match["invalid"] == 12 - match["valid"]
         assert match["teacher_mu"][0] == 25.0 != match["teacher_mu"][1]
+        assert match["win_probability"] == 0.5, "before the match"
+        rates = [task["solve_rate"] for task in record.tasks if task["teacher"] == match["teacher"]]
+        assert match["solve_rate"] == pytest.approx(sum(rates) / len(rates)), "of valid tasks"
     assert len(record.tasks) == sum(match["valid"] for match in record.matches)
     json.dumps([record.metrics, record.matches, record.lineage, record.tasks])
 
@@ -104,3 +111,29 @@ def test_students_attempt_tasks_of_earlier_steps_and_train_on_as_many_rows(play,
         assert second.metrics[f"{student}/rollouts"] == replayed + sum(
             len(task["answers"]) for task in second.tasks if task["student"] == student
         )
+
+
+def test_random_streams_keep_their_names(play, config, monkeypatch):
+    """Under another name the seed of a published run would play another run."""
+    config.population.teachers = config.population.students = 2
+    config.population.replay_fraction = 0.5
+    evolving = {
+        "operators": {"full_gaussian": 1.0},
+        "hyperparameters": {"lr": {"init": [1e-4, 1e-3]}},
+    }
+    config.evolution = EvolutionConfig(interval=1, **evolving)
+    config.eval.every, names, derive = 1, set(), Streams._sequence
+
+    def note(streams, purpose, step):
+        names.add(re.sub(r"_\d$", "_N", purpose))
+        return derive(streams, purpose, step)
+
+    monkeypatch.setattr(Streams, "_sequence", note)
+    tasks = [Task(TaskType.CODE_O, "def f(a):\n    return a + 7", ("3",), ("10",))]
+    play([1.0, 1.0, 0.5, 0.5], HeldOutEval(tasks, 1, 1)).play_step()
+    assert names == {
+        *("match", "references", "propose", "replay_N", "solve", "attempts", "completions"),
+        *("select teacher", "breed teacher_N", "select student", "breed student_N"),
+        *("lr student_N", "exam 1 student_N"),
+    }
+    assert Streams(1).integer("solve", 3) == 1493473208893527227

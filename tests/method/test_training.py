@@ -1,5 +1,6 @@
 from functools import partial
 
+import numpy as np
 import pytest
 
 from azr_population.engines.engine import Completion, TrainingSample
@@ -7,6 +8,7 @@ from azr_population.method.proposals import Attempt
 from azr_population.method.training import (
     ScoredCompletion,
     attempt_values,
+    choose_attempts,
     task_relative,
     training_samples,
 )
@@ -53,3 +55,13 @@ def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_is_on_all():
     assert training_samples(rows) == {0: [], 1: []}
     zero = [TrainingSample(completion, 0.0) for completion in written]
     assert training_samples(rows, hold_all=True) == {0: zero[:2], 1: zero[2:]}
+
+
+def test_which_tasks_are_trained_on_is_drawn():
+    written = Completion(0, (1,), (2,), (-1.0,), True)
+    rows = [[ScoredCompletion(Attempt(written, "1"), float(task))] for task in range(9)]
+    chosen = {
+        tuple(row.value for row in choose_attempts(rows, 3, np.random.default_rng(seed)))
+        for seed in range(9)
+    }
+    assert len(chosen) > 1

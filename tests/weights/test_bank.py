@@ -123,6 +123,9 @@ def test_targets_that_do_not_exist_are_named_with_those_that_do():
         Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
     with refuses("target_modules=['v_porj']; it has down_proj"):
         Bank(qwen2(), LoraSpec(target_modules=("q_proj", "v_porj")), 2)
+    # A name is meant as a whole, by PEFT's rule.
+    with refuses("target_modules=['proj']"):
+        Bank(qwen2(), LoraSpec(target_modules=("proj",)), 2)
     with refuses("target_modules"):
         Bank(nn.Embedding(3, 3), LoraSpec(), 2)
 

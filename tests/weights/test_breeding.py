@@ -8,6 +8,7 @@ from random_adapters import dense, random_adapter, relative_error, same
 from refusals import refuses
 
 from azr_population.errors import UserError
+from azr_population.weights import breeding as breedings
 from azr_population.weights.adapter import Adapter, Factors, refuse_not_finite
 from azr_population.weights.breeding import all_operators, breed, dry_run, get_operator
 from azr_population.weights.operator import OPERATORS
@@ -85,6 +86,19 @@ def test_breeding_gives_up_on_parents_that_cannot_have_finite_children():
     name = "svd_structured"
     with refuses("8 children"):
         breed({name: 1.0}, [parent], seeded(), {name: {"eps": 1.0}})
+
+
+def test_a_child_that_cannot_be_trained_is_drawn_again(monkeypatch):
+    children = []
+
+    def refuse_the_first(child, where):
+        children.append(child)
+        if len(children) == 1:
+            raise UserError("too large")
+
+    monkeypatch.setattr(breedings, "refuse_unsound", refuse_the_first)
+    child, _ = breed({"full_gaussian": 1.0}, PARENTS, seeded())
+    assert child is children[1] and not same(*children)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,16 @@ def test_a_founder_has_the_adapters_update_at_any_higher_rank(tmp_path, rank):
         torch.testing.assert_close(update, updates(trained)[name])
 
 
+def test_a_founder_has_the_runs_dtype_and_is_scaled_in_it(tmp_path):
+    rounded = adapter(4).map(torch.Tensor.bfloat16)
+    save_adapter(rounded, tmp_path / "half", "base")
+    fresh = adapter(4, alpha=12.0, fresh=True, seed=1)
+    founder = load_founder(str(tmp_path / "half"), fresh, torch.Generator())
+    expected = updates(rounded.map(torch.Tensor.float))
+    for name, update in updates(founder).items():
+        torch.testing.assert_close(update, expected[name])
+
+
 def test_layers_that_the_adapter_leaves_alone_stay_fresh(tmp_path):
     trained = adapter(4, shapes={"model.up_proj": (9, 5)})
     save_adapter(trained, tmp_path / "trained", "base")

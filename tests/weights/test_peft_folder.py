@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 
 import peft
 import pytest
@@ -81,6 +82,11 @@ def test_round_trip_keeps_bits_and_dtype(tmp_path, dtype):
         assert back.factors[name].A.dtype == dtype
         assert torch.equal(back.factors[name].A, pair.A)
         assert torch.equal(back.factors[name].B, pair.B)
+
+
+def test_an_alpha_that_is_no_whole_number_is_kept(tmp_path):
+    save_adapter(replace(adapter_of(), spec=LoraSpec(4, 2.5)), tmp_path / "a", "base")
+    assert load_adapter(tmp_path / "a").spec.alpha == 2.5
 
 
 def test_what_is_written_for_readers_vllm_and_other_users(tmp_path):

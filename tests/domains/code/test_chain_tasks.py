@@ -65,6 +65,10 @@ def test_a_program_that_is_trained_on_is_never_held_out():
     assert all(len(tasks) == 2 and tasks[0].program == tasks[1].program for tasks in drawn)
 
 
+def test_the_same_texts_are_held_out_for_ever():
+    assert sum(is_held_out(str(number)) for number in range(10_000)) == 202
+
+
 def test_the_last_line_of_an_answer_counts(referee):
     (task,) = draw_tasks(Random(3), "code_o", 2)
     format = NanoFormat()

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -44,6 +45,14 @@ def test_the_trace_of_a_program():
     assert (
         chains.trace(program, "[1, 2]") is chains.trace_back("def f(x): ...", "[1, 2, 3]") is None
     )
+
+
+def test_no_statement_of_a_drawn_chain_undoes_the_one_before():
+    rng = Random(2)
+    for _ in range(50):
+        chain = chains.draw_chain(rng, chains.MAX_STATEMENTS)
+        for pair in pairwise(chain):
+            assert any(chains.run(pair, x)[-1] != x for x in ([1, 2, 3], [1, 2, 3, 4]))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ def test_a_function_that_is_no_top_level_def_is_not_called_constant():
         assert isinstance(verdict(program, ["5"], ("6",)), Task)
 
 
+def test_of_several_functions_the_last_is_called():
+    constant, other = "def f(n):\n    return 6", "def f(n):\n    return n + 1"
+    assert isinstance(verdict(f"{constant}\n{other}", ["5"], ("6",)), Task)
+    assert verdict(f"{other}\n{constant}", ["5"], ("6",)) == "constant"
+
+
 def test_a_sound_proposal_becomes_a_task_and_rules_can_be_switched_off():
     task = verdict("def f(n):\n    return n + 1", ["5"], ("6",))
     assert (task.inputs, task.outputs) == (("5",), ("6",))
@@ -57,11 +63,13 @@ def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
     assert verdict(program, inputs, ("4", "4", "4"), type=TaskType.CODE_F) == "constant"
     assert isinstance(verdict(program, inputs, ("1", "2", "4"), type=TaskType.CODE_F), Task)
     assert verdict(program, inputs, ("1", "2", "3"), type=TaskType.CODE_F) == "identity"
+    assert verdict(program, inputs, ("4", "5", "True"), type=TaskType.CODE_F) == "boolean"
 
 
 def test_refused_unexecuted(referee):
     program = "def f(n): ..."
     assert refused(program, "1", "1", "2", "3", type=TaskType.CODE_F) == "too_few_inputs"
+    assert refused(program, "1", "2", "3", "4", type=TaskType.CODE_F) == ""
     twice = [f"{n}{blank}" for blank in ("", " ") for n in (1, 2, 3)]
     assert refused(program, *twice, type=TaskType.CODE_F) == "too_few_inputs"
     assert refused(program, "1") == refused(program, "1e99", type=TaskType.CODE_I) == ""
@@ -78,6 +86,22 @@ def test_an_input_with_an_infinite_number_is_no_answer_and_no_task(referee):
     assert [verdict.reason for verdict in verdicts] == [
         *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal")
     ]
+
+
+def test_a_program_of_code_i_gets_what_an_answer_can_give_it(referee):
+    """A literal: no list that stands in another twice."""
+    program = "def f(x):\n    x[0].append(1)\n    return x"
+    proposals = [proposal(program, "[[0]] * 2", type=type) for type in ("code_i", "code_o")]
+    outputs = [task.outputs for task in Code().judge(proposals, referee, RULES)]
+    assert outputs == [("[[0, 1], [0]]",), ("[[0, 1], [0, 1]]",)]
+
+
+def test_the_hidden_pairs_decide_about_a_program(referee):
+    inputs, outputs = ("1", "2", "3", "4"), ("1", "4", "9", "16")
+    task = Task(TaskType.CODE_F, "def f(n):\n    return n * n", inputs, outputs)
+    by_heart = "def f(n):\n    return {1: 1, 2: 4}.get(n, 0)"
+    (verdicts,) = Code().grade([(task, (task.program, by_heart))], referee)
+    assert [verdict.solved for verdict in verdicts] == [True, False]
 
 
 PROGRAM = "def f(a):\n    return a[2:] + [1, 3]"

@@ -122,6 +122,9 @@ def test_chat_proposals_are_the_last_blocks_and_code_f_needs_all_its_inputs():
     assert form.parse_proposal(F, program + "".join(inputs[:5])) is None
     twice = form.parse_proposal(F, program + "".join([*inputs[:5], inputs[0]]))
     assert twice.inputs == ("0", "1", "2", "3", "4")
+    seven = "".join([*inputs, "```input\n6\n```\n"])
+    assert form.parse_proposal(F, program + seven).inputs == ("0", "1", "2", "3", "4", "5")
+    assert form.parse_proposal(O, program + seven).inputs == ("6",)
     assert form.parse_answer(O, "so\n```output\n[1]\n```\n```output\n2\n```") == "2"
     assert form.parse_answer(O, "42") is None
     assert PROGRAM in form.propose_prompt(O, [TASKS[O]])

@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from refusals import refuses
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
-from azr_population.hosts.local import doctor
+from azr_population.hosts.local import doctor, local_plan
 from azr_population.hosts.local.doctor import azr_home
 from azr_population.hosts.local.local_plan import longest_row, page, peak, resolve, with_layout
 from azr_population.hosts.local.run import train
@@ -75,6 +76,17 @@ def test_the_memory_is_that_of_the_tensors():
     assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
     assert parts["members, float32"] == sum(factor.numel() * 4 for factor in factors)
     assert parts["AdamW's moments"] == 2 * parts["members, float32"]
+
+
+def test_all_workers_of_a_run_on_cpus_have_to_fit_the_machine(monkeypatch):
+    plan = resolve(load_config(["population=2t2s"]))
+    needed = sum(peak(with_layout(plan)).values())
+    monkeypatch.setattr(local_plan, "room_on", lambda device: int(1.5 * needed))
+    with_layout(plan)
+    engine = plan.config.engine.model_copy(update={"workers": 2})
+    two = replace(plan, config=plan.config.model_copy(update={"engine": engine}))
+    with refuses("engine.device"):
+        with_layout(two)
 
 
 def test_the_chat_template_is_part_of_a_row():
