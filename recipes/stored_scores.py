@@ -8,7 +8,7 @@ from azr_population.domains.code.chain_tasks import draw_eval_tasks, strata
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.eval.members import find_members
-from azr_population.experiments.plan import PlannedRun, RecipePlan
+from azr_population.experiments.plan import PlannedRun, RecipePlan, check_runs
 from azr_population.experiments.recipes import read_arms, read_recipe, seed_numbers
 from azr_population.method.held_out_eval import all_known, solved_shares
 from azr_population.method.phases import StepContext
@@ -29,10 +29,12 @@ def study_seeds() -> range:
 
 def study_runs(out: Path, arm: str) -> dict[int, PlannedRun]:
     """The finished runs of an arm of population_or_not by seed, in the recipe's `--out`; where one
-    is not there, its committed results, which have no members."""
+    is not there, its committed results, which have no members. Raises UserError: one is not what
+    the recipe says."""
     arms = read_arms()
     recipe = read_recipe("population_or_not", arms)
     plan = RecipePlan(recipe, arms, from_results=True, arms=arm, out=out)
+    check_runs(plan.runs)
     return {run.seed: run for run in plan.runs if run.finished}
 
 

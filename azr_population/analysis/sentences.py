@@ -101,12 +101,12 @@ def verdict_of(test: Estimate, margin: float, planned: int | None) -> str:
 
     Args:
         margin: the hypothesis is that the mean is above it.
-        planned: seeds of each arm at which it is decided; None for runs of other seeds.
+        planned: seeds of each arm at which it is decided; None for runs of other seeds or steps.
     """
     if not test.n:
         return "not decided: nothing was measured"
     if planned is None:
-        return "not decided (planned for other seeds)"
+        return "not decided (planned for other seeds or steps)"
     if set(test.counts) != {planned}:
         return f"not decided (planned for {planned} seeds, here {counts_text(test)})"
     if math.isnan(test.p):

@@ -105,12 +105,13 @@ class RecipePlan:
         self.protocol = all_arms.protocols[recipe.protocol]
         self.out = out or Path("runs/recipes")
         self.seeds, usual = _seeds(seeds, self.protocol.seeds), seed_numbers(self.protocol.seeds)
-        self.planned = len(usual) if {*self.seeds} <= {*usual} else None
-        """Seeds of each arm at which hypotheses are decided; None for other seeds, which decide
-        nothing."""
         names = arms.split(",") if arms else recipe.arms
         self.runs = [self._run(name, seed, steps) for seed in self.seeds for name in names]
         """Seed by seed."""
+        as_planned = all(run.steps == self._steps(run.arm_name) for run in self.runs)
+        self.planned = len(usual) if as_planned and {*self.seeds} <= {*usual} else None
+        """Seeds of each arm at which hypotheses are decided; None for other seeds or steps, which
+        decide nothing."""
 
     @property
     def missing(self) -> list[PlannedRun]:
@@ -138,9 +139,13 @@ class RecipePlan:
         """The folder of the committed runs of the recipe's protocol."""
         return recipes_folder() / "runs" / self.recipe.protocol
 
+    def _steps(self, name: str) -> int:
+        """The arm's steps in the protocol."""
+        return self.protocol.arm_steps.get(name, self.protocol.steps)
+
     def _run(self, name: str, seed: int, steps: int | None) -> PlannedRun:
         arm = self.arms.find(name)
-        steps = steps or self.protocol.arm_steps.get(name, self.protocol.steps)
+        steps = steps or self._steps(name)
         overrides = (*self.protocol.common, *arm.overrides)
         run, committed = (
             PlannedRun(name, seed, steps, folder / name / f"seed_{seed}", overrides, arm.seconds)

@@ -87,6 +87,7 @@ def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):
     row = row_of(compared, "eval/greedy")
     assert (compared.step, row.step) == (10, 5)
     assert [list(of.samples.values()) for of in row.measured] == [[0.32], [0.33]]
+    assert compared.pairs[0].tokens == 1.0, "of the steps that both have"
     assert "at step 5, the last at which all have a value" in compared.pairs[0].sentence
     assert "No verdict" in compared.pairs[0].sentence
     assert row.difference(1)[1] == "no verdict"
@@ -253,11 +254,15 @@ def test_a_seed_that_diverged_is_never_dropped_in_silence(tmp_path, value):
     else:
         lines[-1]["eval/greedy"] = value
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (pair,) = compare_arms([first, other]).pairs
+    compared = compare_arms([first, other])
+    (pair,) = compared.pairs
+    if value == "early":
+        assert "b, seed_3: 5 of 20 steps are recorded." in compared.warnings
     if value == "missing":  # all are compared where all were measured
         assert "at step 10, the last at which all have a value" in pair.sentence
         return
     assert pair.difference.counts == (3, 3) and not pair.difference.low > 0
+    assert pair.difference.mean == pytest.approx(0.27 - 0.35), "at the last step, not the seed's"
     assert f"counted as 0% in b: {path.parent} (" in pair.sentence
     (dropped,) = compare_arms([first, other], drop_failed=True).pairs
     assert (
@@ -390,6 +395,9 @@ def test_a_plan_has_the_spread_within_arms_and_the_seeds_for_it(tmp_path, capsys
     assert plan["sd"] == pytest.approx(0.02) and row["pairs"] == 1
     assert row["shown"][6] == pytest.approx(detectable(most, 6))
     assert row["seeds_for_points"][3] == seeds_for(most, 0.03)
+    (of_three,) = plan_seeds(arms, pairs=[3])["rows"]
+    assert of_three["shown"][6] == pytest.approx(detectable(most, 6, 0.05 / 3))
+    assert of_three["seeds_for_points"][3] == seeds_for(most, 0.03, 0.05 / 3)
     print_plan(plan)
     out = capsys.readouterr().out
     assert "2.0 points" in out and "6 runs of 2 arms" in out

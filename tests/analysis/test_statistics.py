@@ -64,6 +64,14 @@ def test_a_skewed_arm_has_halls_bound_where_it_is_the_farther_one():
         assert cubic == pytest.approx(-2.364624, abs=1e-5)
 
 
+def test_equal_skewness_of_two_arms_cancels():
+    a = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 11.0]
+    b = [value - 3 for value in a]
+    result, welch = compare(a, b, False), stats.ttest_ind(a, b, equal_var=False)
+    assert result.p == pytest.approx(welch.pvalue)
+    assert (result.low, result.high) == pytest.approx(tuple(welch.confidence_interval()))
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1.0, 1.4, 1.8, 2.5, 4.0, 9.0])
 def test_p_and_interval_say_the_same(shift):
     """Also where one value lies far from all others, and the cubic's inflection bounds Hall's."""
@@ -130,7 +138,8 @@ def test_reducers():
     assert REDUCERS["first_10pct"](line, 20) == 1.5
     assert REDUCERS["last_10pct"](line, 20) == 19.5
     assert REDUCERS["change"](line, 20) == 18.0
-    assert REDUCERS["last"](line, 20) == 20.0
+    assert REDUCERS["last"](line, 20) == 20.0 == REDUCERS["last"](line[:19], 20) + 1
+    assert math.isnan(REDUCERS["last"](line[:18], 20)), "19 and 20 are the last tenth"
     assert math.isnan(REDUCERS["autocorrelation"](line, 20))
     early = pd.Series({1: 0.3})  # not a value at the end
     assert math.isnan(REDUCERS["last"](early, 32)) and math.isnan(REDUCERS["delta"](early, 32))

@@ -118,6 +118,7 @@ def test_a_figure_has_the_dark_colours_of_the_light_ones(tmp_path):
     [
         ("eval/greedy", "last", (0.0, 1.0)),
         ("eval/greedy/deep", "last", (0.0, 1.0)),
+        ("eval/worst/deep", "last", (0.0, 1.0)),
         ("eval/greedy", "delta", (-1.0, 1.0)),
         ("solve_rate", "autocorrelation", (-1.0, 1.0)),
         ("coverage", "last", (0.0, None)),

@@ -38,6 +38,19 @@ def test_only_what_lies_within_the_margin_is_equal(operator_test, tmp_path):
     assert "6 of 8" in (tmp_path / "a.svg").read_text()
 
 
+def test_equal_is_decided_by_the_interval_of_90_percent(operator_test):
+    """Of 12 differences of 2.5 and -2.5 points: 1.35 by t(.95, 11), 1.66 by t(.975, 11)."""
+    rows = [
+        (seed, arm, step, 0.3 + 0.025 * (-1) ** seed * (arm == "dare"))
+        for seed, arm, step in itertools.product(
+            range(12), ("untouched", "dare"), operator_test.EVAL_STEPS
+        )
+    ]
+    table = operator_test.table(pd.DataFrame(rows, columns=operator_test.COLUMNS))
+    assert table["at the end, high"].tolist() == [pytest.approx(1.354, abs=1e-3)]
+    assert table["equal"].all()
+
+
 def test_fewer_seeds_decide_nothing(operator_test, tmp_path):
     scores = made_scores(operator_test, {})
     table = operator_test.table(scores[scores["seed"] < 11])

@@ -9,8 +9,9 @@ from recipe_plans import played
 from refusals import refuses
 
 from azr_population.cli import main
-from azr_population.config.load import load_config
+from azr_population.config.load import load_config, to_yaml
 from azr_population.experiments import command, recipes
+from azr_population.runs import RunDirectory
 
 
 @pytest.fixture
@@ -75,6 +76,14 @@ def test_a_run_is_started_by_its_overrides_and_resumed_by_its_folder(planned):
 def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
     assert main(["recipe", *typed, "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
+
+
+def test_a_run_of_another_configuration_is_refused_before_anything_is_played(tmp_path, capsys):
+    run = RunDirectory(tmp_path / "defaults" / "4t4s" / "seed_81")
+    run.create(to_yaml(load_config(["population=4t4s", "seed=81"])), {})
+    typed = ["recipe", "fig5_ratings", "--seeds", "81-81", "--out", str(tmp_path)]
+    assert main([*typed, "--dry-run"]) == 2
+    assert f"{run.path} is another run: it has " in capsys.readouterr().err
 
 
 def test_a_dry_run_names_what_it_would_play_and_starts_nothing(tmp_path, capsys):

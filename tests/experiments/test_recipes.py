@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import os
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -14,7 +15,7 @@ from small_run import SMALL
 
 from azr_population.analysis.metrics import MetricSamples, metric_named
 from azr_population.analysis.sentences import verdict_of
-from azr_population.analysis.statistics import Estimate
+from azr_population.analysis.statistics import Estimate, compare
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.config.schema import HyperparameterConfig
@@ -36,7 +37,14 @@ from azr_population.experiments.recipes import (
     recipes_folder,
     seed_numbers,
 )
-from azr_population.experiments.results import decide, draw, learning_rate, results_table
+from azr_population.experiments.results import (
+    _cell,
+    _scope,
+    decide,
+    draw,
+    learning_rate,
+    results_table,
+)
 from azr_population.reading.run_data import RunData
 from azr_population.reading.tidy import tidy
 from azr_population.runs import RunDirectory
@@ -111,6 +119,25 @@ def test_runs_are_planned_seed_by_seed_and_reused_when_longer(planned):
     check_runs(planned)
 
 
+def test_runs_that_are_missing_or_unfinished_are_named(planned, tmp_path):
+    played(planned[0])
+    played(planned[3], steps=2)
+    text = _scope(plan(tmp_path))
+    assert text.startswith("1 of 4 runs, seeds 1 to 2, 4 steps.")
+    assert "Not run: two seeds 1; one seeds 2." in text
+    assert "not in the table: two seed 2 (step 2)." in text
+    assert "Run at commits 1234567 (1)." in text
+
+
+def test_runs_on_another_base_are_refused(planned):
+    for run in (planned[0], planned[2]):
+        played(run)
+    file = planned[2].path / "environment.json"
+    file.write_text(file.read_text().replace("abc", "xyz"))
+    with refuses("a base with the hash xyz"):
+        check_runs(planned)
+
+
 def test_a_run_with_another_configuration_is_refused_and_an_unfinished_one_is_not(planned):
     played(planned[0], steps=2)
     check_runs(planned)
@@ -137,6 +164,7 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     folder = tmp_path / "recipes"
     monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: folder)
     played(planned[0])
+    played(planned[1], steps=2)  # not finished, so not committed
     coverage = {2: {"agent/coverage": 5.1234567}}
     monkeypatch.setattr("azr_population.reading.derived.derived", lambda *inputs: coverage)
     save_runs(plan(tmp_path))
@@ -145,6 +173,8 @@ def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path,
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert lines[1]["agent/coverage"] == 5.12346 and "agent_0/lines" not in lines[0]
     assert str(tmp_path) not in (stored.parent / "config.yaml").read_text()
+    own = plan(tmp_path, from_results=True).runs
+    assert not own[0].directory.results_only, "what is in --out comes first"
     again = plan(tmp_path / "elsewhere", from_results=True).runs
     assert [run.directory.results_only for run in again] == [True, False, False, False]
     assert again[0].finished and not other_values(again[0])
@@ -193,6 +223,46 @@ def test_values_differences_and_hypotheses():
     assert not other["differs"] and other["family"] == "", "without variance nothing is tested"
 
 
+def test_a_hypothesis_about_another_arm_leaves_the_baseline_to_its_own():
+    """Both are about one row and arm; the cell is bold by the one against the baseline."""
+    first = RECIPE.hypotheses[0]
+    other = first.model_copy(update={"than": "three"})
+    recipe = RECIPE.model_copy(update={"hypotheses": (first, other)})
+    tables = {
+        arm: {f"seed_{n}": table(score + 0.01 * n) for n in range(4)}
+        for arm, score in {"one": 0.3, "two": 0.5, "three": 0.5}.items()
+    }
+    frame, answers = decided(recipe, tables, dict.fromkeys(tables, 4), 4)
+    assert answers["verdict"].tolist() == ["shown", "not shown"]
+    cell = frame.set_index(["row", "arm"]).loc["eval at the end", "two"]
+    assert cell["differs"] and cell["p_corrected"] == answers["p"][0] < answers["p"][1]
+
+
+def test_a_hypothesis_without_runs_counts_in_the_correction():
+    other = RECIPE.hypotheses[0].model_copy(update={"arm": "three"})
+    recipe = RECIPE.model_copy(update={"hypotheses": (RECIPE.hypotheses[0], other)})
+    scores = {"one": (0.30, 0.31, 0.33, 0.34), "two": (0.33, 0.34, 0.35, 0.37)}
+    tables = {
+        arm: {f"seed_{n}": table(score) for n, score in enumerate(of)} for arm, of in scores.items()
+    }
+    _, answers = decided(recipe, tables, {"one": 4, "two": 4}, 4)
+    alone = compare(scores["two"], scores["one"], False)
+    assert answers["p"][0] == pytest.approx(2 * alone.p) and math.isnan(answers["p"][1])
+    assert answers["verdict"][1] == "not decided: nothing was measured"
+
+
+def test_a_run_that_ended_early_is_in_no_row():
+    row = TableRow(label="lines (late)", metric="lines", reduce="last_10pct")
+    tables = {"one": {"seed_1": table(steps=19), "seed_2": table(steps=20)}}
+    assert samples_of(row, tables, {"one": 20}).by_arm == {"one": {"seed_2": 22.5}}
+
+
+def test_a_cell_names_its_seeds_where_they_are_fewer_than_its_columns():
+    cell = {"mean": 0.3, "low": 0.2, "high": 0.4, "n": 3, "differs": False}
+    assert _cell(True, cell, 3) == "30.0% [20.0, 40.0]"
+    assert _cell(True, cell, 4) == "30.0% [20.0, 40.0] (n=3)"
+
+
 def test_an_early_eval_is_not_one_at_the_end():
     early = table(0.5, *[float("nan")] * 19, steps=20)
     tables = {"one": {"seed_1": early}, "two": {"seed_1": early}}
@@ -211,25 +281,49 @@ def test_a_recipe_decides_at_its_planned_number_of_seeds_alone(seeds, word):
     frame, answers = decided(RECIPE, tables, {"one": 4, "two": 4}, 4)
     assert answers["verdict"][0].startswith(word)
     assert frame["differs"].any() == (seeds == 4)
+    others = RECIPE.model_copy(update={"hypotheses": ()})
+    frame, _ = decided(others, tables, {"one": 4, "two": 4}, 4)
+    assert frame["differs"].any() == (seeds == 4), "also what no hypothesis is about"
 
 
-def test_other_seeds_decide_nothing(tmp_path):
+def test_other_seeds_and_steps_decide_nothing(tmp_path):
     """A second set of seeds is reported beside the first and changes no verdict."""
 
-    def planned(seeds):
+    def planned(seeds, steps=None, name="population_or_not"):
         arms = read_arms()
-        recipe = read_recipe("population_or_not", arms)
-        return RecipePlan(recipe, arms, seeds=seeds, out=tmp_path).planned
+        return RecipePlan(
+            read_recipe(name, arms), arms, seeds=seeds, steps=steps, out=tmp_path
+        ).planned
 
     assert planned(None) == planned("101-106") == 12
     assert planned("201-212") is planned("101-113") is None
+    assert planned(None, 60, "what_ships") == 6 and planned(None, 30, "what_ships") is None
     tables = {
         arm: {f"seed_{n}": table(score + 0.001 * n) for n in range(4)}
         for arm, score in {"one": 0.3, "two": 0.5}.items()
     }
     frame, answers = decided(RECIPE, tables, {"one": 4, "two": 4}, None)
-    assert answers["verdict"][0] == "not decided (planned for other seeds)"
+    assert answers["verdict"][0] == "not decided (planned for other seeds or steps)"
     assert not frame["differs"].any()
+
+
+def test_the_study_s_hypotheses_are_those_of_its_page():
+    recipe = read_recipe("population_or_not", read_arms())
+    arms = {
+        **{"single agent": "single", "1T+1S": "1t1s", "frozen teacher": "1t1s_frozen_teacher"},
+        **{"4T+4S": "4t4s", "without evolution": "4t4s_no_evolution"},
+    }
+    page = (recipe.folder / "README.md").read_text()
+    written = []
+    for step, arm, than in re.findall(r"(?m)^\| \d \| (\d+) \| (.+?) \| (.+?) \|", page):
+        name, _, student = arm.partition(", ")
+        metric = "eval/worst/deep" if student == "weakest student" else "eval/greedy/deep"
+        written.append((metric, "last", int(step), "", arms[name], arms[than], 0.0))
+    rows = [recipe.rows[each.row] for each in recipe.hypotheses]
+    assert len(written) == 6 and written == [
+        (row.metric, row.reduce, row.step, row.role, each.arm, each.than, each.margin)
+        for row, each in zip(rows, recipe.hypotheses, strict=True)
+    ]
 
 
 def test_a_margin_has_its_unit_and_leaves_the_difference_to_the_table():
@@ -357,7 +451,9 @@ def test_verdicts():
     for counts in ((5, 5), (4, 3), (4, 1)):
         assert of(*above, counts).startswith("not decided (planned")
     assert of(1.0, math.nan, math.nan, math.nan).startswith("not decided")
-    assert verdict_of(Estimate(*above[:3], (4, 4), 0.01), 0.0, None).endswith("for other seeds)")
+    assert verdict_of(Estimate(*above[:3], (4, 4), 0.01), 0.0, None).endswith(
+        "for other seeds or steps)"
+    )
     margin = planned.model_copy(update={"margin": 0.5})
     assert of(1.0, 0.1, 2.0, 0.2, (4,), margin) == "not shown"
     assert of(0.1, -0.1, 0.3, 0.01, (4,), margin) == "refuted"

@@ -1,12 +1,13 @@
 """The tidy table from run directories, folders of seeds and logs."""
 
 import json
+import math
 
 import made_up_run
 
 from azr_population.analysis.metrics import all_metrics
 from azr_population.reading.run_data import RunData
-from azr_population.reading.tidy import COLUMNS, curve, seed_folders, tidy
+from azr_population.reading.tidy import COLUMNS, budget, curve, seed_folders, tidy
 
 LINES = [
     {"step": 1, "teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "eval/greedy": 0.3},
@@ -50,6 +51,14 @@ def test_run_directory_and_seeds(tmp_path):
     assert [folder.name for folder in folders] == ["seed_2", "seed_10"]
     table = RunData(folders[0]).table
     assert curve(table, all_metrics()["solve_rate"]).to_dict() == {1: 0.25}
+
+
+def test_a_members_budget_ends_at_a_step_and_its_seconds_are_without_evals():
+    updates, seconds = {1: 4.0, 2: 8.0, 3: 100.0}, {1: 3.0, 2: 6.0, 3: 50.0}
+    lines = [{"step": s, "total/updates": updates[s], "time/step": seconds[s]} for s in updates]
+    lines[1]["time/eval"] = 1.0
+    used = budget(tidy(lines), members=4, steps=2)
+    assert (used["updates"], used["seconds"]) == (1.5, 4.0) and math.isnan(used["rollouts"])
 
 
 def test_validations_are_in_the_table(tmp_path):
