@@ -84,8 +84,11 @@ def test_students_are_asked_strangers_tasks_and_give_four_answers(secondary, tmp
     loaded = SimpleNamespace(context=None, plan=SimpleNamespace(types=[]))
     students = {"1t1s": ["1t1s_0"], "4t4s": [f"4t4s_{n}" for n in range(4)]}
     stand_ins = {
-        **{"find_members": str, "open_members": lambda members: nullcontext(loaded)},
-        **{"Scores": Asked, "deep_tasks": lambda *asked: "deep", "tasks_of": lambda run: [run]},
+        "find_members": str,
+        "open_members": lambda members: nullcontext(loaded),
+        "Scores": Asked,
+        "deep_tasks": lambda *asked: "deep",
+        "tasks_of": lambda run: [run],
         "stored_students": lambda run, step: students[run.partition("/")[0]] * (step == 60),
     }
     for name, stand_in in stand_ins.items():
@@ -103,17 +106,18 @@ def test_the_population_is_held_against_the_pair_and_the_replaced_at_their_end(
 ):
     runs = {n: SimpleNamespace(path=n) for n in (1, 2, 3)}
     scores = {"1t1s": 0.3, "4t4s": 0.5}
-    values = {
-        str(n): {f"{arm}, {name}": s + n / 100 for arm, s in scores.items() for name in
-                 secondary.SCORES}
-        for n in runs
-    }  # fmt: skip
-    gaps = lambda run, *of: pd.DataFrame(  # noqa: E731
-        {"step": [0, 0, 5], "gap": [-0.2 - run.path / 100, -0.4 - run.path / 100, 9.0]}
-    )
+    measures = [(f"{arm}, {name}", arm) for arm in scores for name in secondary.SCORES]
+    values = {str(n): {key: scores[arm] + n / 100 for key, arm in measures} for n in runs}
+
+    def gaps(run, *of):
+        shift = run.path / 100
+        return pd.DataFrame({"step": [0, 0, 5], "gap": [-0.2 - shift, -0.4 - shift, 9.0]})
+
     stand_ins = {
-        **{"study_runs": lambda folder, arm: runs, "with_members": dict, "child_gaps": gaps},
-        **{"score_members": lambda *asked: values},
+        "study_runs": lambda folder, arm: runs,
+        "with_members": dict,
+        "child_gaps": gaps,
+        "score_members": lambda *asked: values,
         "RunData": lambda path: SimpleNamespace(path=path, births=[]),
     }
     for name, stand_in in stand_ins.items():
