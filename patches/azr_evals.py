@@ -12,6 +12,7 @@ the `math` metric of AZR's validation: it hands answers to sympy, whose parser e
 """
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -53,11 +54,11 @@ def _compare(gold: str, answer: str) -> float:
     "azr-output-prediction",
     f"{_EXECUTOR}.eval_output_prediction",
     "0529bf7dd1dcc53e",
-    "a predicted output is compared as a literal; it is evaluated nowhere",
 )
 def _output(
     original: Any, self: Any, code: str, gold_output: str, agent_output: str, imports: Any = ()
 ) -> float:
+    """AZR evaluates the predicted output."""
     return _compare(gold_output, agent_output)
 
 
@@ -65,11 +66,11 @@ def _output(
     "azr-k-output-prediction",
     f"{_EXECUTOR}.eval_k_output_prediction",
     "90d2d7e3d4d995b7",
-    "predicted outputs are compared as literals and scored in their order",
 )
 def _k_outputs(
     original: Any, self: Any, code: str, gold_output: str, k_agent_outputs: Any, imports: Any = ()
 ) -> list[float]:
+    """AZR evaluates them in one program, and returns the scores of those that do not parse last."""
     return [_compare(gold_output, answer) for answer in k_agent_outputs]
 
 
@@ -77,11 +78,11 @@ def _k_outputs(
     "azr-input-prediction",
     f"{_EXECUTOR}.eval_input_prediction",
     "9e6851812635107b",
-    "a predicted input that is no literal scores 0 and is not executed",
 )
 def _input(
     original: Any, self: Any, code: str, gold_output: str, agent_input: str, imports: Any = ()
 ) -> float:
+    """AZR executes the predicted input, whatever it says."""
     if not _reads_as_arguments(agent_input):
         return 0.0
     return original(self, code, gold_output, agent_input, list(imports))
@@ -91,14 +92,15 @@ def _input(
     "azr-k-input-prediction",
     f"{_EXECUTOR}.eval_k_input_prediction",
     "edcf11950701c4e0",
-    "predicted inputs that are no literals score 0; scores come in the answers' order",
 )
 def _k_inputs(
     original: Any, self: Any, code: str, gold_output: str, k_agent_inputs: Any, imports: Any = ()
 ) -> list[float]:
-    readable = [text for text in k_agent_inputs if _reads_as_arguments(text)]
-    scores = iter(original(self, code, gold_output, readable, list(imports)))
-    return [float(next(scores)) if _reads_as_arguments(text) else 0.0 for text in k_agent_inputs]
+    """AZR runs all of them in one program, so one endless guess ends the training, and it cuts the
+    text with the scores, so many cannot be read."""
+    score = functools.partial(self.eval_input_prediction, code, gold_output, imports=imports)
+    scores = {text: score(text) or 0.0 for text in dict.fromkeys(k_agent_inputs)}
+    return [scores[text] for text in k_agent_inputs]
 
 
 def _reads_as_arguments(text: str) -> bool:
@@ -118,7 +120,6 @@ EVALS = (
         "azr-result-eval",
         f"{_MODULE}:eval",
         "3d5e8e041a3019c7",
-        "what a worker sends back is read as a literal in the trainer, not evaluated",
         lambda original: _literal_eval(None),
         source_of=("GenericRuntime.eval_code",),
     ),
@@ -126,7 +127,6 @@ EVALS = (
         "azr-type-counts-eval",
         "absolute_zero_reasoner.rewards.code_reward:eval",
         "2fa1866989f20eca",
-        "an answer's type is read off its literal; other text counts as str, as upstream has it",
         lambda original: _literal_eval(None),
         source_of=("get_type_counts_reward",),
     ),
@@ -134,7 +134,6 @@ EVALS = (
         "azr-metric-eval",
         "absolute_zero_reasoner.rewards.custom_evaluate:eval",
         "ed660a8930dcc771",
-        "the code_eval metric compares literals; other text equals nothing",
         lambda original: _literal_eval(object),
         source_of=("get_gt_reward",),
     ),

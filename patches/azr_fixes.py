@@ -28,7 +28,6 @@ DATASET = "absolute_zero_reasoner.utils.dataset.rl_dataset"
     "absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer:"
     "ReasonRLRayPPOTrainer._create_dataloader",
     "e138b3c06f0e3e85",
-    "the training loader, which AZR never reads, has an empty state, so checkpoints can be written",
 )
 def DATALOADER_STATE(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
     """AZR's first checkpoint raises: its plain DataLoader has no `state_dict`, which veRL saves."""
@@ -43,7 +42,6 @@ def DATALOADER_STATE(original: Any, self: Any, *args: Any, **kwargs: Any) -> Non
     "azr-temp-parquet",
     f"{_MANAGER}._get_problem_generator_rewards_and_valid_programs",
     "0bf4dd8efd5fa9a9",
-    "each difficulty estimate has a folder of its own",
 )
 def TEMP_PARQUET(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     """AZR writes the prompts of its difficulty estimate to one fixed name, `temp.parquet`. Two runs
@@ -60,7 +58,6 @@ def TEMP_PARQUET(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     "azr-overlong-estimates",
     f"{_MANAGER}._get_data_dict",
     "8b5adb2d31fcf2b4",
-    "a task whose solving prompt exceeds data.max_prompt_length is invalid, and never unsolved",
 )
 def OVERLONG_ESTIMATES(
     original: Any, self: Any, data_item: Any, problem_type: str, *args: Any, **kwargs: Any
@@ -111,7 +108,6 @@ def _prompt_tokens(manager: Any, data_dict: dict[str, Any], problem_type: str) -
     "azr-prompt-filter",
     f"{DATASET}:RLHFDataset._read_files_and_tokenize",
     "87e72d7390856bb3",
-    "the filter of long prompts counts token ids",
 )
 def PROMPT_FILTER(original: Any, self: Any) -> None:
     """AZR counts `len(tokenizer.apply_chat_template(...))`: under transformers 5 the keys of a
@@ -129,7 +125,6 @@ def PROMPT_FILTER(original: Any, self: Any) -> None:
     "azr-splitter",
     f"{_MANAGER}._get_data_dict",
     "8b5adb2d31fcf2b4",
-    "without the splitter in its text a row's response is read off its tokens",
 )
 def SPLITTER(original: Any, self: Any, data_item: Any, *args: Any, **kwargs: Any) -> Any:
     """AZR's reward manager finds the response by splitting the decoded text at
@@ -146,15 +141,16 @@ def SPLITTER(original: Any, self: Any, data_item: Any, *args: Any, **kwargs: Any
             data_item.batch["responses"][:length], skip_special_tokens=True
         )
         manager = copy.copy(self)
-        manager.tokenizer = _Response(f"{self.splitter} {response}")
+        manager.tokenizer = _Response(f"{self.splitter} {response}", self.tokenizer)
         return original(manager, data_item, *args, **kwargs)
 
 
 class _Response:
-    """In the place of the tokenizer: every text is the splitter and the row's response."""
+    """In the place of the tokenizer: every text is the splitter and the row's response. The chat
+    template, which another patch asks for, stays the tokenizer's."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, tokenizer: Any) -> None:
+        self._text, self.apply_chat_template = text, tokenizer.apply_chat_template
 
     def encode(self, *args: Any, **kwargs: Any) -> list[int]:
         return []
@@ -171,7 +167,6 @@ TRIES = 200
     "azr-prompt-loop",
     f"{_TRAINER}:get_gen_code_io_data",
     "963188e10a045848",
-    f"after {TRIES} proposal prompts in a row that are too long the run stops and says so",
 )
 def PROMPT_LOOP(original: Any, *args: Any, **kwargs: Any) -> Any:
     """AZR's builder of proposal prompts loops for ever when every prompt is too long."""
@@ -207,7 +202,6 @@ class _Counting:
     "azr-total-steps",
     f"{_TRAINER}:CodeIORayPPOTrainer.fit",
     "ef7b1276f7305e9b",
-    "trainer.total_training_steps=N plays N steps",
 )
 def TOTAL_STEPS(original: Any, self: Any) -> Any:
     """AZR plays one step less than `trainer.total_training_steps` says: its loop runs while the
@@ -223,7 +217,6 @@ def TOTAL_STEPS(original: Any, self: Any) -> Any:
     "azr-reward-arguments",
     f"{_TRAINER}:CodeIORayPPOTrainer.__init__",
     "4874adca628cb55f",
-    "num_inputs, batched_estimate and the banned keywords reach the reward manager",
 )
 def REWARD_ARGUMENTS(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
     """Three settings of `azr.data_selection_strategy` (`num_inputs`, `batched_estimate`,

@@ -28,8 +28,6 @@ class Patch:
     added to it (to shadow a builtin there); the digest is then that of `source_of`."""
     digest: str
     """The first 16 hex digits of the SHA-256 of the expected source, dedented."""
-    changes: str
-    """What is different afterwards, in one line."""
     replace: Callable[[Any], Any]
     """Makes the new object from the old one (None where the name is added)."""
     source_of: tuple[str, ...] = ()
@@ -38,9 +36,7 @@ class Patch:
     """The project and the versions whose source has the digest."""
 
 
-def around(
-    name: str, symbol: str, digest: str, changes: str
-) -> Callable[[Callable[..., Any]], Patch]:
+def around(name: str, symbol: str, digest: str) -> Callable[[Callable[..., Any]], Patch]:
     """Decorator that makes a patch of a function: it is called in the symbol's place, with the
     original before the arguments."""
 
@@ -52,7 +48,7 @@ def around(
 
             return call
 
-        return Patch(name, symbol, digest, changes, replace)
+        return Patch(name, symbol, digest, replace)
 
     return made
 
@@ -87,11 +83,6 @@ def undo(patches: Sequence[Patch]) -> list[str]:
                 setattr(owner, attribute, old)
             undone.append(patch.name)
     return undone
-
-
-def applied() -> list[str]:
-    """The names of the patches in force."""
-    return list(_applied)
 
 
 def digest(module_name: str, symbols: Sequence[str]) -> str:

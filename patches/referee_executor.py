@@ -53,9 +53,6 @@ class RefereeExecutor:
         ast_check: bool = False,
         max_workers: int = 1,
     ) -> None:
-        self.timeout_length = timeout_length
-        self.max_workers = max_workers
-        self.ast_check = ast_check
         # In processor time, so that a busy machine gives the same verdicts.
         seconds = float(timeout_length)
         self.settings = RefereeSettings(
@@ -63,9 +60,6 @@ class RefereeExecutor:
         )
         self._referee: Referee | None = None
         self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], CallOutcome] = OrderedDict()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_referee": None}
 
     def __del__(self) -> None:
         self.cleanup()
@@ -287,7 +281,6 @@ EXECUTOR = Patch(
     "azr-executor",
     "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:PythonExecutor",
     "3b9f8e0a8be67e7e",
-    "the trainer's executor is the referee: sandboxed, nothing evaluated or unpickled",
     lambda original: RefereeExecutor,
 )
 """AZR runs model-written programs in unconfined worker processes; the referee takes their place."""

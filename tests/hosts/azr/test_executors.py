@@ -54,6 +54,19 @@ def test_a_prefetched_program_runs_once():
     assert executor.length("xxx") == 3
 
 
+def test_each_of_several_answers_has_its_own_score():
+    class Scored(Counting):
+        def eval_k_output_prediction(self, code, gold_output, k_agent_outputs):
+            return [float(answer == gold_output) for answer in k_agent_outputs]
+
+    step = StepExecutor(Scored(), processes=1)
+    scores = step.eval_k_output_prediction(code="p", gold_output="1", k_agent_outputs=["2", "1"])
+    task = {"snippet": "p", "output": "1"}
+    assert scores == [0.0, 1.0]
+    assert [step.solved("code_o", text, task) for text in ("1", "2", "3")] == [True, False, False]
+    step.close()
+
+
 def test_the_referee_in_its_place_is_asked_as_it_is():
     class Referee(Counting):
         _get_process_pool = property()  # has none
@@ -76,6 +89,18 @@ def executor():
     yield made
     made.cleanup()
     undo(EVALS)
+
+
+@pytest.mark.azr
+def test_an_endless_guess_of_several_scores_0_like_a_wrong_one(executor):
+    code = "def f(a):\n    while a: pass\n    return 1"
+    guesses = {"gold_output": "1", "k_agent_inputs": ["1", "2", "0", "f(1)", "0"]}
+    assert executor.eval_k_input_prediction(code=code, **guesses) == [0, 0, 1, 0, 1]
+    step = StepExecutor(executor, processes=2)
+    assert step.eval_k_input_prediction(code=code, **guesses) == [0, 0, 1, 0, 1]
+    task = {"snippet": code, "output": "1"}
+    assert step.solved("code_i", "0", task) and not step.solved("code_i", "2", task)
+    step.close()
 
 
 def seeds(name, count):

@@ -228,8 +228,9 @@ def test_the_filter_of_long_prompts_counts_token_ids(tmp_path, tokenizer):
 
 
 def test_a_row_without_the_splitter_is_read(azr_manager, tmp_path, tokenizer):
-    from azr_population.patches.azr_fixes import SPLITTER
+    from azr_population.patches.azr_fixes import OVERLONG_ESTIMATES, SPLITTER
 
+    apply(OVERLONG_ESTIMATES)  # as in a run: it counts the tokens of the row's solving prompt
     item = row(tokenizer, "no template here", f"<think> {RESPONSE}")
 
     def read():
@@ -275,6 +276,14 @@ def test_prompts_that_never_fit_end_the_run(tmp_path, tokenizer, monkeypatch):
     with refuses("content_max_length=10"):
         build()
     assert len(tried) == TRIES
+
+
+def test_prompts_that_fit_now_and_then_end_no_run():
+    from azr_population.patches.azr_fixes import TRIES, _Counting
+
+    counting = _Counting(lambda ids: {"input_ids": ids}, 2)
+    for _ in range(TRIES):
+        assert counting([1] * 3) and counting([1])
 
 
 def test_all_steps_are_played():
