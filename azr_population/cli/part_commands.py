@@ -16,6 +16,7 @@ from azr_population.cli.app import (
     out_option,
     seed_option,
 )
+from azr_population.cli.new_files import KINDS, write_new
 from azr_population.errors import UserError
 from azr_population.printable import print_lines
 
@@ -53,9 +54,7 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
 
 
 @app.command()
-@click.argument(
-    "kind", type=click.Choice(["domain", "reward", "operator"]), metavar="KIND", help="its kind"
-)
+@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND", help="its kind")
 @click.argument("name", metavar="NAME", help="of the module, e.g. my_reward")
 def new(kind: str, name: str) -> None:
     """Write a domain, a reward or an operator of your own, and a test that runs.
@@ -64,14 +63,18 @@ def new(kind: str, name: str) -> None:
       azr-population new reward squared       squared.py and test_squared.py
       azr-population new domain chess
     """
-    from azr_population.cli.new_files import write_new
-
     print(*write_new(kind, name), sep="\n")
 
 
 @app.command()
 @int_option("--workers", type=int, default=0, help="processes; 0: one per core")
-@click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
+@click.option(
+    "--timeout",
+    type=float,
+    default=2.0,
+    metavar="S",
+    help="seconds per execution, a quarter of them on the processor",
+)
 @flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
 def referee(**limits: Any) -> None:
     """Judge tasks from standard input, verdicts to standard output.
@@ -90,14 +93,14 @@ def referee(**limits: Any) -> None:
       {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
       {"id": 9, "valid": false, "reason": "timeout"}
 
-    code_f verdicts also have accuracy; rejected programs carry the reason in detail. A line that
+    code_f verdicts also have accuracy; banned and malformed programs have a detail. A line that
     cannot be read, or has another key, gets the reason malformed, its line number and what is
     wrong, and the rest continues. A line has at most 2 MiB and asks for at most 4,096 executions.
     """
     from azr_population.referee.limits import RefereeSettings
     from azr_population.referee.pipe import judge_standard_input
 
-    judge_standard_input(RefereeSettings(**limits))
+    judge_standard_input(RefereeSettings(**limits, cpu_seconds=limits["timeout"] / 4))
 
 
 @app.command()
@@ -221,4 +224,7 @@ def _by_name(option: str, pairs: Sequence[str]) -> dict[str, str]:
     split = [pair.partition("=") for pair in pairs]
     if wrong := [name + equals + folder for name, equals, folder in split if not (name and folder)]:
         raise UserError(f"{option} {wrong[0]} is not NAME=ADDRESS", key=option)
-    return {name: folder for name, _, folder in split}
+    named = {name: folder for name, _, folder in split}
+    if len(named) < len(split):
+        raise UserError(f"{option} names one thing twice: {' '.join(pairs)}", key=option)
+    return named

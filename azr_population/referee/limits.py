@@ -44,7 +44,8 @@ class RefereeSettings:
     """Zygotes, one core each; 0: one per core this process may use."""
     timeout: float = 60.0
     cpu_seconds: float = 0.5
-    """CPU seconds of one execution; 0: only the timeout counts. With this limit, and a timeout well
+    """CPU seconds of one execution, and together of the seven second runs of a program that used
+    chance or a clock; 0: only the timeout counts. With this limit, and a timeout well
     above it, verdicts do not depend on how busy the machine is, unless a program takes between half
     and twice the limit: a busy core needs that many more seconds for the same program."""
     memory_mb: int = 256

@@ -14,12 +14,13 @@ from typing import Any, BinaryIO, NoReturn, TextIO
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from azr_population.errors import UserError, first_problem
+from azr_population.files import refuse_closed_input
 
 from .limits import RefereeSettings
+from .procedures import TYPES
 from .referee import Referee
 from .verdicts import Judgement, Question, Reason
 
-_TYPES = ("code_o", "code_i", "code_f")
 _OF_FUNCTIONS = {"inputs", "outputs"}
 MAX_LINE_BYTES = 2 << 20
 MAX_EXECUTIONS = 4096
@@ -57,10 +58,9 @@ class _PendingLine:
 def judge_standard_input(settings: RefereeSettings) -> None:
     """Judges standard input to its end. Raises UserError: standard input or output is closed, or
     the input cannot be read."""
-    if sys.stdin is None or sys.stdout is None:
-        raise UserError(
-            "standard input or output is closed; tasks are read and verdicts written there"
-        )
+    refuse_closed_input("tasks")
+    if sys.stdout is None:
+        raise UserError("standard output is closed, and verdicts are written to it")
     # A second stream that is never closed: at the end a thread may still wait for a line, and
     # closing would wait for that thread. The interpreter closes `sys.stdin` and would abort.
     source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
@@ -77,8 +77,8 @@ def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
     output_chars = referee.settings.max_output_chars
     for judgement in referee.stream(_questions(lines, pending, output_chars)):
         line = pending.popleft()
-        json.dump({"id": line.id, **_verdict(line, judgement)}, sink, allow_nan=False)
-        sink.write("\n")
+        # `dump` would encode in Python, which ends at a deeply nested id that `dumps` can write.
+        sink.write(json.dumps({"id": line.id, **_verdict(line, judgement)}, allow_nan=False) + "\n")
         sink.flush()
 
 
@@ -149,8 +149,8 @@ def _question(record: dict[str, Any]) -> Question:
         line = _Record.model_validate(record)
     except ValidationError as error:
         raise ValueError(first_problem(error)) from None
-    if line.type not in _TYPES:
-        raise ValueError(f"type {line.type[:80]!r}: one of {', '.join(_TYPES)}")
+    if line.type not in TYPES:
+        raise ValueError(f"type {line.type[:80]!r}: one of {', '.join(TYPES)}")
     functions, present = line.type == "code_f", line.model_fields_set
     needed, other = ({"inputs"}, {"input"}) if functions else ({"input", "program"}, _OF_FUNCTIONS)
     if not needed <= present or other & present:

@@ -16,10 +16,13 @@ from .sandbox.literal import canonical_arguments
 from .sandbox.wire import Call, SandboxWork
 from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
 
+TYPES = ("code_o", "code_i", "code_f")
 MAX_SOURCE_CHARS = 200_000
 _SOLVED = Grade(True, 1.0, Reason.SOLVED)
 _WRONG = Grade(False, 0.0, Reason.WRONG)
 _TOO_LARGE = Grade(False, 0.0, Reason.TOO_LARGE)
+_NOT_ITS_OWN = (Reason.TIMEOUT, Reason.LOST)
+"""Reasons that may be a busy machine's."""
 _VOID = Execution(
     False, Reason.NONDETERMINISTIC, detail="judged like an answer, it gave another output"
 )
@@ -56,14 +59,14 @@ def check(program: Program) -> Procedure[Execution]:
     calls = [Call(wire.LITERAL, text) for text in execution.inputs]
     work = _work(program, calls)
     (outcomes,) = yield [work]
-    right = yield from _gold_is_right(work, gold, _grade_function(outcomes, gold))
-    return execution if right else _VOID
+    verdict = yield from _second_chance(work, gold, _grade_function(outcomes, gold))
+    return execution if verdict.solved else _VOID
 
 
 def grade(question: Question) -> Procedure[tuple[Grade, ...]]:
     """Grades the answers against the question's gold outputs."""
-    if question.kind not in ("code_o", "code_i", "code_f"):
-        raise ValueError(f"unknown task type {question.kind!r}: code_o, code_i or code_f")
+    if question.kind not in TYPES:
+        raise ValueError(f"unknown task type {question.kind!r}: {', '.join(TYPES)}")
     grades = yield from _grades(question)
     if isinstance(grades, Execution):
         return (Grade(False, 0.0, grades.reason, grades.detail),) * len(question.answers)
@@ -125,7 +128,7 @@ def _validated(program: Program) -> Procedure[Execution]:
         return Execution(False, Reason.TAMPERED, detail=str(error))
     for verdict in map(_compare, seconds, gold):
         if not verdict.solved:
-            is_reason = verdict.reason in (Reason.TIMEOUT, Reason.LOST, Reason.TAMPERED)
+            is_reason = verdict.reason in (*_NOT_ITS_OWN, Reason.TAMPERED)
             reason = verdict.reason if is_reason else Reason.NONDETERMINISTIC
             return Execution(False, reason, detail=verdict.detail)
     outputs = tuple(value.text for value in gold)
@@ -151,8 +154,10 @@ def _literal_inputs(program: Program) -> Procedure[tuple[str, ...] | Execution]:
             return Execution(False, outcome.reason, detail=f"the input: {outcome.text}")
         if canonical_arguments(outcome.text) is None:
             return Execution(False, Reason.TAMPERED, detail="the input")
-    if firsts != seconds:
-        return Execution(False, Reason.NONDETERMINISTIC, detail="the input")
+    for outcome, again in zip(firsts, seconds, strict=True):
+        if again != outcome:
+            reason = again.reason if again.reason in _NOT_ITS_OWN else Reason.NONDETERMINISTIC
+            return Execution(False, reason, detail="the input")
     written = dict(zip(expressions, (outcome.text for outcome in firsts), strict=True))
     return tuple(written.get(text, text) for text in program.inputs)
 
@@ -171,6 +176,8 @@ def _grades(question: Question) -> Procedure[tuple[Grade, ...] | Execution]:
         return tuple(_compare_literal(answer, gold[0]) for answer in question.answers)
     program = _program_of(question)
     inputs = yield from _literal_inputs(program)
+    if isinstance(inputs, Execution) and inputs.reason in _NOT_ITS_OWN:
+        inputs = yield from _literal_inputs(program)
     if isinstance(inputs, Execution):
         lost = inputs.reason is Reason.LOST
         return inputs if lost else _malformed(f"a gold input: {inputs.reason} {inputs.detail}")
@@ -188,7 +195,8 @@ def _graded_inputs(
     program: Program, answers: Sequence[str], gold: Sequence[Gold]
 ) -> Procedure[list[Grade] | None]:
     """The grades of predicted inputs; None if the task's gold input, judged after them in the same
-    place, is no longer right. Equal inputs are executed once, so the gold input is never wrong."""
+    place, is no longer right. Equal inputs are executed once, and an answer that is the gold input
+    has its verdict."""
     grades: dict[str, Grade] = {}
     texts: dict[str, str] = {}
     for answer in answers:
@@ -202,7 +210,8 @@ def _graded_inputs(
     verdicts = {t: _compare(o, gold[0]) for t, o in zip(distinct, outcomes, strict=True)}
     for text in right:
         work = _work(program, [Call(wire.LITERAL, text)])
-        if not (yield from _gold_is_right(work, gold, verdicts[text])):
+        verdicts[text] = yield from _second_chance(work, gold, verdicts[text])
+        if not verdicts[text].solved:
             return None
     return [grades.get(answer) or verdicts[texts[answer]] for answer in answers]
 
@@ -224,18 +233,19 @@ def _graded_functions(
         for source, outcomes in zip(works, results, strict=True)
     }
     for source in teacher:
-        if not (yield from _gold_is_right(works[source], gold, grades[source])):
+        grades[source] = yield from _second_chance(works[source], gold, grades[source])
+        if not grades[source].solved:
             return None
     return [grades[answer] for answer in answers]
 
 
-def _gold_is_right(work: SandboxWork, gold: Sequence[Gold], verdict: Grade) -> Procedure[bool]:
-    """Whether a task's gold input or program is judged right. Out of time, it is judged once more:
-    on a busy machine that says nothing of the task."""
-    if verdict.reason in (Reason.TIMEOUT, Reason.LOST):
+def _second_chance(work: SandboxWork, gold: Sequence[Gold], verdict: Grade) -> Procedure[Grade]:
+    """The verdict on a task's gold input or program. Out of time, it is judged once more: on a busy
+    machine that says nothing of the task."""
+    if verdict.reason in _NOT_ITS_OWN:
         (outcomes,) = yield [work]
         verdict = _grade_function(outcomes, gold)
-    return verdict.solved
+    return verdict
 
 
 def _grade_function(outcomes: Outcomes, gold: Sequence[Gold]) -> Grade:

@@ -78,13 +78,14 @@ def test_grades_of_functions(referee):
             "def f(x): return 2",
             "def f(x) return 2",
             "def f(x): return None",
+            "def f(x): return 0 if x == 1 else 1 / 0",
         ),
     )
     (grades,) = referee.grade([question])
-    assert [grade.accuracy for grade in grades] == [1.0, 0.75, 0.25, 0.0, 0.0]
-    assert [grade.solved for grade in grades] == [True, False, False, False, False]
+    assert [grade.accuracy for grade in grades] == [1.0, 0.75, 0.25, 0.0, 0.0, 0.0]
+    assert [grade.solved for grade in grades] == [True, False, False, False, False, False]
     assert [str(grade.reason) for grade in grades] == [
-        "solved", "error", "wrong", "syntax_error", "wrong",
+        "solved", "error", "wrong", "syntax_error", "wrong", "wrong",
     ]  # fmt: skip
 
 

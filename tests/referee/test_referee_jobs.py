@@ -4,10 +4,10 @@ import pytest
 
 from azr_population.referee import Reason
 from azr_population.referee.jobs import CallOutcome, Job, PendingWork, WorkSchedule
-from azr_population.referee.procedures import grade
+from azr_population.referee.procedures import check, grade
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.wire import Call, Report, SandboxWork
-from azr_population.referee.verdicts import Question
+from azr_population.referee.verdicts import Program, Question
 
 OK, ERROR = CallOutcome(Reason.OK, "1"), CallOutcome(Reason.ERROR, "E")
 HERE, THERE = "a worker", "another worker"
@@ -83,7 +83,7 @@ def test_no_second_run_goes_to_the_worker_of_the_same_call():
     assert [queue.next(HERE).call, queue.next(THERE).call] == [3, 2]
 
 
-LATE = CallOutcome(Reason.TIMEOUT)
+LATE, LOST = CallOutcome(Reason.TIMEOUT), CallOutcome(Reason.LOST)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,64 @@ LATE = CallOutcome(Reason.TIMEOUT)
     ],
 )
 @pytest.mark.parametrize("kind", ["code_i", "code_f"])
-def test_a_gold_answer_that_runs_out_of_time_is_judged_once_more(kind, again, reasons):
+@pytest.mark.parametrize("first", [LATE, LOST])
+def test_a_gold_answer_that_runs_out_of_time_is_judged_once_more(first, kind, again, reasons):
     program = "def f(x): return 1"
     answers = ("1", "2") if kind == "code_i" else ("def f(x): return 1 ", "def f(x): return 2")
     asked = grade(Question(kind, program, ("3",), ("1",), answers))
     other = CallOutcome(Reason.OK, "2")
     works = asked.send(None)
-    outcomes = [[OK, other, LATE]] if kind == "code_i" else [[OK], [other], [LATE]]
+    outcomes = [[OK, other, first]] if kind == "code_i" else [[OK], [other], [first]]
     assert [len(work.calls) for work in works] == list(map(len, outcomes))
     (work,) = asked.send(outcomes)
     assert work.source == program and len(work.calls) == 1
     with pytest.raises(StopIteration) as end:
         asked.send([[again]])
     assert [verdict.reason for verdict in end.value.value] == reasons
+
+
+@pytest.mark.parametrize("kind", ["code_i", "code_f"])
+def test_an_answer_that_is_the_gold_one_has_its_second_verdict(kind):
+    program = "def f(x): return 1"
+    answers = ("3", "2") if kind == "code_i" else (program, "def f(x): return 2")
+    asked = grade(Question(kind, program, ("3",), ("1",), answers))
+    other = CallOutcome(Reason.OK, "2")
+    asked.send(None)
+    # What is equal is executed once, the gold input behind the others.
+    asked.send([[other, LATE]] if kind == "code_i" else [[LATE], [other]])
+    with pytest.raises(StopIteration) as end:
+        asked.send([[OK]])
+    assert [verdict.reason for verdict in end.value.value] == ["solved", "wrong"]
+
+
+@pytest.mark.parametrize(
+    ("again", "reason"), [(LATE, "timeout"), (LOST, "lost"), (ERROR, "nondeterministic")]
+)
+def test_a_second_run_that_says_nothing_of_the_program_is_called_so(again, reason):
+    for expression, first in (("1", OK), ("1 + 1", CallOutcome(Reason.OK, "2"))):
+        asked = check(Program("def f(x): return x", (expression,), literal_inputs=True))
+        asked.send(None)
+        with pytest.raises(StopIteration) as end:
+            asked.send([[first, again]])
+        assert end.value.value.reason == reason, expression
+
+
+@pytest.mark.parametrize("at_first", [LATE, LOST])
+@pytest.mark.parametrize(
+    ("at_last", "reason"), [(LATE, "malformed"), (LOST, "lost"), (OK, "solved")]
+)
+def test_a_gold_input_that_is_an_expression_is_evaluated_once_more(at_first, at_last, reason):
+    asked = grade(Question("code_i", "def f(x): return 1", ("1 + 1",), ("1",), ("1",)))
+    asked.send(None)
+    (work,) = asked.send([[at_first, at_first]])
+    assert len(work.calls) == 2
+    try:
+        asked.send([[at_last, at_last]])  # it is the literal 1, and so is the answer
+        asked.send([[OK]])
+    except StopIteration as end:
+        assert [verdict.reason for verdict in end.value] == [reason]
+    else:
+        raise AssertionError("not graded")
 
 
 NOT_UTF_8 = frame(wire.OK, b"\xff\xfe")

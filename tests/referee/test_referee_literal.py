@@ -19,6 +19,7 @@ from azr_population.referee.sandbox.literal import (
     parse_arguments,
     same,
     write,
+    write_arguments,
 )
 
 scalars = (
@@ -232,6 +233,22 @@ def test_the_worst_texts_take_no_time(text):
         took = time.process_time() - began
         gc.enable()
         assert took < 0.4  # twice the slowest, 1,1,1,...
+
+
+@pytest.mark.parametrize("text", ["1" * 400 + "+1j", "0x" + "f" * 300 + "-1j"])
+def test_an_int_beyond_a_complex_number_is_not_a_literal(text):
+    for read, wrapped in ((parse, text), (parse, f"[{text}]"), (parse_arguments, f"1, a={text}")):
+        with pytest.raises(NotLiteral):
+            read(wrapped)
+
+
+def test_what_is_written_is_as_short_as_what_is_read():
+    for value in ({i: i for i in range(6000)}, [set()] * 12_000):
+        with pytest.raises(TooLarge):
+            write(value)
+    with pytest.raises(TooLarge):
+        write_arguments(["a" * 40_000, "b" * 40_000], {})
+    assert len(parse(write([set()] * 9_000))) == 9_000
 
 
 def test_text_over_the_bound_is_refused():

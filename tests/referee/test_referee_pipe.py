@@ -60,6 +60,16 @@ GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1"
         (b"not json\n", "Expecting value"),
         (b"[" + b"1," * MAX_LINE_BYTES + b"1]\n", "bytes"),
         ({**GOOD, "type": "code_i", "answers": ["1"] * 5000}, "4096 executions"),
+        (
+            {
+                "id": 9,
+                "type": "code_f",
+                "inputs": ["1"] * 70,
+                "outputs": ["1"] * 70,
+                "answers": ["f=abs"] * 60,
+            },
+            "4096 executions",
+        ),
         (b'{"id": 1\n', "delimiter"),
         (b"\xff\xfe\n", "codec"),
         (b"[" * 100_000 + b"\n", "recursion"),
@@ -94,6 +104,21 @@ def test_blank_lines_and_a_missing_last_newline(referee):
     verdicts = judge(referee, b"\n", GOOD, b"  \n", json.dumps(GOOD).encode())
     assert [verdict["id"] for verdict in verdicts] == [9, 9]
     assert judge(referee) == []
+    assert judge(referee, b"\n", b"x\n")[0]["line"] == 2
+    assert judge(referee, b"\xef\xbb\xbf" + json.dumps(GOOD).encode())[0]["valid"]
+
+
+def test_an_answer_that_python_s_reader_overflows_at_is_no_literal(referee):
+    first, last = judge(referee, {**GOOD, "answers": ["9" * 400 + "+1j"]}, GOOD)
+    assert first["reasons"] == ["not_literal"] and last["solved"] == [True]
+
+
+def test_the_command_s_limit_of_processor_time_follows_its_timeout(monkeypatch):
+    asked = []
+    monkeypatch.setattr("azr_population.referee.pipe.judge_standard_input", asked.append)
+    for typed in ((), ("--timeout", "60", "--workers", "1")):
+        assert main(["referee", *typed]) == 0
+    assert [(each.timeout, each.cpu_seconds) for each in asked] == [(2, 0.5), (60, 15)]
 
 
 def test_many_lines_come_back_in_order(referee):

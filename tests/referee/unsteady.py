@@ -11,6 +11,7 @@ from __future__ import annotations
 CHANCE = {
     "random": "import random\ndef f(x): return random.random() < 0.5",
     "randint": "import random\ndef f(x): return random.randint(0, 1)",
+    "two bits": "import random\ndef f(x): return random.getrandbits(1) ^ random.getrandbits(1)",
     "choice": "import random\ndef f(x): return random.choice('ab')",
     "shuffle": "import random\ndef f(x):\n    a = [0, 1]\n    random.shuffle(a)\n    return a",
     "gauss": "import random\ndef f(x): return random.gauss(0, 1) > 0",

@@ -164,7 +164,8 @@ def _tree(text: str) -> ast.expr:
 def _evaluated(node: ast.expr, text: str) -> object:
     try:
         value: object = ast.literal_eval(node)
-    except (ValueError, TypeError) as error:  # a dict's key without a value; unhashable
+    # A dict's key without a value; unhashable; an int too large for the complex it is added to.
+    except (ValueError, TypeError, OverflowError) as error:
         raise NotLiteral(str(error)) from None
     may_overflow = len(text) > 300 or _EXPONENT.search(text)
     for part in ast.walk(node) if may_overflow else ():
@@ -178,7 +179,7 @@ def write(value: object, max_chars: int = MAX_CHARS) -> str:
     """Writes a value as a literal; `parse(write(v))` is the same as `v`. Sets are sorted by text.
     Raises NotLiteral: a value at any depth is not finite, or its type is not exactly a literal type
     (a Counter or an enum member is not); TooLarge: a bound is exceeded."""
-    return _write(value, [max_chars], MAX_DEPTH)
+    return _checked(_write(value, [max_chars], MAX_DEPTH), max_chars)
 
 
 def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -> str:
@@ -186,11 +187,19 @@ def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -
     if not all(name.isidentifier() for name in named):
         raise NotLiteral("a keyword that is not a name")
     parts = [write(value) for value in positional]
-    return ", ".join([*parts, *(f"{name}={write(value)}" for name, value in named.items())])
+    parts += [f"{name}={write(value)}" for name, value in named.items()]
+    return _checked(", ".join(parts), MAX_CHARS)
+
+
+def _checked(text: str, most: int) -> str:
+    if len(text) > most:
+        raise TooLarge(f"{len(text)} characters, at most {most}")
+    return text
 
 
 def _write(value: object, room: list[int], depth: int) -> str:
-    """`room[0]` is the number of characters left."""
+    """`room[0]` is about the number of characters left: it bounds the memory, and no text that is
+    short enough is refused by it but for the last two characters."""
     kind = type(value)
     if kind in _SCALARS:
         if isinstance(value, (str, bytes)) and len(value) > room[0]:

@@ -5,11 +5,11 @@ socket. The zygote measures time, ends children, and forwards the bytes that the
 memory. It exits when the trainer's end of the socket closes.
 """
 
+import codecs
 import gc
 import importlib
 import json
 import os
-import platform
 import select
 import signal
 import socket
@@ -47,7 +47,7 @@ def main() -> None:
     sock = socket.socket(fileno=os.dup(0))
     with sock.makefile("rb", buffering=0) as file:
         options: dict[str, Any] = json.loads(file.readline())
-    hello: dict[str, Any] = {"python": platform.python_version()}
+    hello: dict[str, Any] = {}
     try:
         runner = _warm(options)
         _close_inherited(sock)
@@ -85,8 +85,7 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     for name in ("_strptime", "stringprep", "unicodedata", "ast", "linecache", "marshal"):
         importlib.import_module(name)
     for name in _ENCODINGS:
-        "".encode(name) if name not in ("hex_codec", "base64_codec", "rot_13") else None
-        importlib.import_module(f"encodings.{name}")
+        codecs.lookup(name)
     chance.install()
     return child.Runner(
         frozenset(allowed),
