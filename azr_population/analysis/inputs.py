@@ -33,7 +33,9 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
     and equals nothing."""
     if metric.name.startswith("benchmark"):
         return {
-            key: repr(value) for key, value in run.figures.items() if key not in ("mean", "lines")
+            key: repr(value)
+            for key, value in run.figures.items()
+            if key not in ("mean", "lines", "step")
         }
     if metric.name.startswith("validation"):
         names = run.of_run["metric"].unique()

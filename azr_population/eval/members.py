@@ -160,10 +160,7 @@ def _of_run(
 ) -> list[StoredMember]:
     """The base and the run's members; with a `name` that member alone."""
     run, path = RunData(directory.path), directory.path
-    # A run that was killed has records behind its last checkpoint, and members of that.
-    checkpoints = steps(directory.checkpoints)
-    last = checkpoints[-1][0] if checkpoints else run.last
-    stored = _snapshots(directory, every)
+    last, stored = run.stored_step, _snapshots(directory, every)
     if last not in dict(stored):
         stored = sorted([*stored, (last, directory.members)])
     folders = [(step, folder) for step, parent in stored for folder in member_folders(parent)]

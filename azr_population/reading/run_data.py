@@ -21,7 +21,7 @@ from azr_population.files import read_json
 from azr_population.printable import printable
 from azr_population.registry import trusted
 from azr_population.runs.azr_log import flat_lines, read_azr_log
-from azr_population.runs.directory import RunDirectory
+from azr_population.runs.directory import RunDirectory, steps
 from azr_population.runs.records import ROLES, Birth, births_of, finite_or_none, grouped, role_of
 from azr_population.runs.run_warnings import RunWarning, Watch
 
@@ -116,6 +116,13 @@ class RunData:
     def last(self) -> int:
         """The last recorded step; 0 if there is none."""
         return int(self.lines[-1]["step"]) if self.lines else 0
+
+    @cached_property
+    def stored_step(self) -> int:
+        """The step of the members in `members`: of a run that was killed the last checkpoint's, and
+        there are records behind it."""
+        checkpoints = steps(self.directory.checkpoints)
+        return checkpoints[-1][0] if checkpoints else self.last
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -243,8 +250,16 @@ class RunData:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """Results of `azr-population benchmark`; see `benchmark_figures`."""
-        return benchmark_figures(self.path / FIGURES)
+        """Results of `azr-population benchmark`; see `benchmark_figures`. Raises UserError: they
+        are of members that the run has no longer."""
+        path = self.path / FIGURES
+        figures = benchmark_figures(path)
+        if figures.get("step") not in (None, self.stored_step):
+            raise UserError(
+                f"{path} is of the members of step {figures['step']}, and the run's are of step "
+                f"{self.stored_step}; measure these by azr-population benchmark, or delete it"
+            )
+        return figures
 
 
 _METRICS = TypeAdapter(tuple[Metric, ...])
@@ -273,6 +288,8 @@ class _FigureRow(BaseModel):
 
 
 class _Figures(BaseModel):
+    step: int | None = None
+    """Of the members that were asked."""
     benchmarks: list[dict[str, Any]]
     samples: int
     temperature: float

@@ -6,6 +6,7 @@ name, and of a short continuation; the folders, read here, must explain them. Th
 the canary in our own engines (`engines/canary.py`).
 """
 
+import http.client
 import json
 import os
 import urllib.error
@@ -21,7 +22,7 @@ from torch import Tensor
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.canary import TOLERANCES, is_better
 from azr_population.engines.engine import EngineSettings
-from azr_population.errors import first_line
+from azr_population.errors import UserError, first_line
 from azr_population.eval.members import NO_MEMBERS, LoadedMembers, StoredMember, one_member
 from azr_population.weights.adapter import Adapter, Factors
 
@@ -84,8 +85,11 @@ def check_serving(
         dtype: the server's: it decides what rounding explains.
         device: where log-probabilities are computed.
 
-    A server that asks for a key gets OPENAI_API_KEY. Raises UserError: a member does not load.
+    A server that asks for a key gets OPENAI_API_KEY. Raises UserError: a member does not
+    load, or an old one has no present one.
     """
+    if unknown := [name for name in old or {} if name not in adapters]:
+        raise UserError(f"--old {unknown[0]} is no name that --adapter gives", key="--old")
     folder = None if base is None else base_folder(base, key="--base")
     members = {name: one_member(address, folder) for name, address in adapters.items()}
     earlier = {name: one_member(address, folder) for name, address in (old or {}).items()}
@@ -144,6 +148,8 @@ class _Server:
         except urllib.error.HTTPError as error:
             message = error.read(2000).decode("utf-8", "replace")
             raise OSError(f"HTTP {error.code}: {' '.join(message.split())[:200]}") from error
+        except http.client.HTTPException as error:  # no server of HTTP, or no port
+            raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _verdict(

@@ -15,7 +15,9 @@ from azr_population.printable import card_line, print_lines
 from azr_population.reading.run_data import RunData
 
 Row = dict[str, Any]
-_OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
+_OF_ONE_ROW = (
+    "answers", "solved", "reasons", "rewards", "reward", "copies", "solve_rate", "student",
+)  # fmt: skip
 
 DATA_SET_CARD = """\
 ---

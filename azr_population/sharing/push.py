@@ -125,9 +125,11 @@ def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
 
 
 def _facts(run: RunData, name: str) -> dict[str, object]:
-    """Facts about a member from the records, for its card: one line each, fit to be published."""
+    """Facts about a member from the records up to the step of its weights, for its card: one line
+    each, fit to be published."""
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
-    figures = metrics_of_members(run.lines[-1]).get(name, {}) if run.lines else {}
+    lines = [line for line in run.lines if line["step"] <= run.stored_step]
+    figures = metrics_of_members(lines[-1]).get(name, {}) if lines else {}
     mu, sigma, generation = (figures.get(key) for key in ("mu", "sigma", "generation"))
     if mu is not None and sigma is not None:
         facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
@@ -135,6 +137,7 @@ def _facts(run: RunData, name: str) -> dict[str, object]:
         facts["generation"] = f"{generation:.0f}"
     # Before the last birth the name was another member's.
     evals = [line for line in run.evals if line.get("member") == name]
+    evals = [line for line in evals if line["step"] <= run.stored_step]
     evals = [line for line in evals if (line.get("generation") or 0) == (generation or 0)]
     shares = [_judged(line["greedy"]) for line in evals]
     if shares and shares[-1].n:
@@ -143,7 +146,7 @@ def _facts(run: RunData, name: str) -> dict[str, object]:
         if len(evals) > 1:
             facts["eval"] = f"{facts['eval']}; {first} at step {evals[0]['step']} of the run"
     for birth in run.births:
-        if birth.child == name:
+        if birth.child == name and birth.step <= run.stored_step:
             facts["lineage"] = birth.origin
     return {key: card_line(fact) for key, fact in facts.items()}
 

@@ -63,10 +63,16 @@ def test_a_members_budget_ends_at_a_step_and_its_seconds_are_without_evals():
 
 def test_validations_are_in_the_table(tmp_path):
     run = write_run(tmp_path / "run")
-    row = {"step": 2, "member": "student_0", "shares": {"humaneval": 0.5, "mbpp": 0.0}}
+    row = {
+        "step": 2,
+        "member": "student_0",
+        "shares": {"humaneval": 0.5, "mbpp": 0.0, "gsm8k": None},
+    }
     (run / "validations.jsonl").write_text(json.dumps(row) + "\n")
-    assert curve(RunData(run).table, "validation").to_dict() == {2: 0.25}
-    assert curve(RunData(run).table, "validation/mbpp").to_dict() == {2: 0.0}
+    table = RunData(run).table
+    assert curve(table, "validation").to_dict() == {2: 0.25}
+    assert curve(table, "validation/mbpp").to_dict() == {2: 0.0}
+    assert "validation/gsm8k" not in set(table["metric"])
 
 
 def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):

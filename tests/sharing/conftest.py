@@ -9,7 +9,7 @@ TASK = {
     "step": 1, "type": "code_o", "teacher": "teacher_0", "student": "student_0", "program": PROGRAM,
     "inputs": ["1"], "outputs": ["2"], "message": "", "answers": ["2", "3", None],
     "solved": [True, False, False], "reasons": ["solved", "wrong_answer", "unparsable"],
-    "solve_rate": 1 / 3, "copies": 0, "ast_nodes": 9,
+    "rewards": [1.0, 0.0, 0.0], "reward": 2 / 3, "solve_rate": 1 / 3, "copies": 0, "ast_nodes": 9,
 }  # fmt: skip
 
 

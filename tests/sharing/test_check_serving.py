@@ -153,8 +153,9 @@ def test_the_command_prints_verdicts_and_has_exit_codes(server, capsys):
     assert main([*asked, "--dtype", "float32"]) == 1
     assert main([*asked, "--adapter", "a"]) == 2
     capsys.readouterr()
-    assert main([asked[0], "http://127.0.0.1:9", *asked[2:]]) == 3
-    assert "not reachable (http://127.0.0.1:9/v1 does not answer" in capsys.readouterr().out
+    for url in ("http://127.0.0.1:9", "http://127.0.0.1:80a"):
+        assert main([asked[0], url, *asked[2:]]) == 3
+        assert f"not reachable ({url}/v1 does not answer" in capsys.readouterr().out
 
 
 def test_a_member_is_named_by_its_address_and_names_its_base(server, tmp_path):

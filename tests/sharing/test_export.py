@@ -23,6 +23,7 @@ def test_a_task_is_told_once_with_all_its_attempts(run):
     assert (first["id"], first["step"], first["teacher"]) == ("task_0", 1, "teacher_0")
     assert (first["proposed"], first["attempts"], first["solved"]) == (2, 4, 2)
     assert first["solve_rate"] == 0.5 and first["ast_nodes"] == 9
+    assert not {"rewards", "reward", "student"} & set(first)
     assert second["type"] == "code_i" and second["solve_rate"] is None
     assert not {"answers", "reasons", "student"} & set(first)
 

@@ -116,6 +116,19 @@ def test_a_card_has_no_score_of_who_had_the_name_before(tmp_path):
     assert "held-out tasks" not in (tmp_path / "out2" / "README.md").read_text()
 
 
+def test_a_card_is_of_the_weights_that_are_pushed(members, tmp_path):
+    """A run that was killed has records behind its last checkpoint."""
+    (members.checkpoints / "step_2").mkdir()
+    members.append("metrics", [{"step": 3, "teacher_0/generation": 1, "teacher_0/mu": 29.0}])
+    lineage = {"step": 3, "child": "teacher_0", "parents": ["teacher_1"], "operator": "dare"}
+    members.append("lineage", [{**lineage, "generation": 1}])
+    members.append("evals", [{"step": 3, "member": "teacher_0", "generation": 1, "greedy": [1.0]}])
+    assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]) == 0
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "held-out tasks at step 2;" in card
+    assert not any(word in card for word in ("generation", "29.00", "dare", "at step 3"))
+
+
 def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
     hub.refuses = True
     asked = (str(members.path), "teacher_0", "--repo", "me/mine")
@@ -173,7 +186,7 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
     )
 
 
-def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
+def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path, capsys):
     about = {"prompt": "cot", "max_tokens": 1024, "data": "AZR a82124e (9f098df7ff45)"}
     benchmarks = [
         {"name": "gsm8k", "title": "GSM8K", "limit": None, "hub": "openai/gsm8k", **about},
@@ -191,6 +204,10 @@ def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
     assert (file.name, entry["value"]) == ("gsm8k.yaml", 12.35)
     assert entry["dataset"] == {"id": "openai/gsm8k", "task_id": "gsm8k"}
     assert not (tmp_path / "teacher_1/.eval_results").exists()
+    # They were of the members before the run went on.
+    (members.path / "evaluation/figures.json").write_text(json.dumps({"step": 1, **figures}))
+    assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "late")]) == 2
+    assert "are of step 2; measure these" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", "", "password"])

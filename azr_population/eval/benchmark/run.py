@@ -24,6 +24,7 @@ from azr_population.eval.benchmark.problem import NO_ANSWER
 from azr_population.eval.benchmark.tasks import TASKS
 from azr_population.eval.members import BASE, StoredMember, find_members
 from azr_population.files import write_atomically
+from azr_population.reading.run_data import RunData
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 
@@ -97,7 +98,7 @@ def run_benchmarks(
         else:
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
-        _write_figures(folder / "figures.json", samples, settings)
+        _write_figures(folder / "figures.json", samples, settings, targets[0].run)
         _print_notes(samples, log_folder)
     figures = table.figures(pd.concat(parts))
     print(table.table(figures).reset_index().to_markdown(index=False))
@@ -188,7 +189,9 @@ def _fault(log: EvalLog) -> str:
     return f"{len(errors)} of {len(samples)} samples have an error, the first: {first}"
 
 
-def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSettings) -> None:
+def _write_figures(
+    path: Path, samples: pd.DataFrame, settings: BenchmarkSettings, run: RunData | None
+) -> None:
     """Writes what `compare` and `push` read; summaries first: `compare` takes the members' mean."""
     ordered = table.figures(samples).sort_values(
         "role", key=lambda role: role != "summary", kind="stable"
@@ -211,6 +214,7 @@ def _write_figures(path: Path, samples: pd.DataFrame, settings: BenchmarkSetting
         for name, identity in dict(zip(samples["benchmark"], samples["data"], strict=True)).items()
     ]
     content = {
+        "step": run.stored_step if run else None,
         "benchmarks": about,
         "samples": settings.samples,
         "temperature": settings.sampling()["temperature"],
