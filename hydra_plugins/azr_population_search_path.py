@@ -39,7 +39,7 @@ class AzrPopulationSearchPath(SearchPathPlugin):
                 ConfigLoaderImpl.load_configuration
             )
             # Hydra would add the key to AZR's own configuration, and stock AZR would start.
-            if all(word.startswith("+population.") for word in overrides):
+            if all(re.match(r"\++population\.", word) for word in overrides):
                 from azr_population.hosts.azr.activation import stop
 
                 stop(

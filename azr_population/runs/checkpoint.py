@@ -66,9 +66,11 @@ def save_checkpoint(
     return final
 
 
-def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
+def load_latest(
+    folder: Path, mapped: bool = False, way_out: str = "start again in another run.dir"
+) -> Checkpoint:
     """Reads the newest sound checkpoint in `folder`; `mapped` as in `read_tensors`. Raises
-    UserError: there is none."""
+    UserError, with the `way_out`: there is none."""
     skipped: list[str] = []
     for step, path in reversed(steps(folder)):
         try:
@@ -81,7 +83,7 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
                 ) from error
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
-    raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
+    raise UserError(f"no sound checkpoint in {folder}{damaged}; {way_out}")
 
 
 def _may_pass(error: BaseException | None) -> bool:

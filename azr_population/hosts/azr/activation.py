@@ -92,14 +92,11 @@ def user_message(error: BaseException) -> str | None:
     from azr_population.engines.workers.placement import cause_of_death
     from azr_population.hosts.azr.launch import RESUMES
 
-    if isinstance(error, RayTaskError):
+    if isinstance(error, RayTaskError):  # of the TaskRunner, which may have waited for an actor
         error = error.cause
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, RayActorError):
-        # The driver itself waits for one actor only.
+    elif isinstance(error, RayActorError):  # the driver itself waits for one only
         return f"AZR's TaskRunner (trainer and executor) died: {cause_of_death(error)}; {RESUMES}"
-    return None
+    return str(error) if isinstance(error, UserError) else None
 
 
 def stop(message: str, code: int = 2) -> NoReturn:

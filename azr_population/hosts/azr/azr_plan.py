@@ -6,8 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
+from azr_population.errors import UserError
 from azr_population.hosts.azr.settings import (
     DOMAIN,
     agent_rows,
@@ -47,6 +50,10 @@ class AzrPlan(RunPlan):
 def resolve(command: Any) -> AzrPlan:
     """The plan of AZR's composed command, not yet checked (see `checks.faults`). Raises UserError:
     a setting that is unknown or of another type, or numbers that make no plan."""
+    for key in ("trainer.n_gpus_per_node", "trainer.nnodes"):
+        if (count := int(OmegaConf.select(command, key))) < 1:
+            way_out = "on CPUs it is the number of workers" if "gpus" in key else "one is enough"
+            raise UserError(f"{key}={count} must be at least 1; {way_out}", key=key)
     settings, domain = read_settings(command.population), find_domain(DOMAIN)
     rows = agent_rows(command, settings)
     actor_lr = command.actor_rollout_ref.actor.optim.lr

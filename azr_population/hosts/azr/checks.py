@@ -109,19 +109,18 @@ def check_matches(plan: AzrPlan) -> None:
 def check_seeds(config: Any, rows: int) -> None:
     """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
     needed = rows * config.azr.data_selection_strategy.update_iteration
-    types_by_key = {
-        "azr.seed_dataset": ("code_i", "code_o"),
-        "azr.code_f_seed_dataset": ("code_f",),
-    }
-    for key, problem_types in types_by_key.items():
+    keys = ["azr.seed_dataset"]  # AZR reads it for code_f alone, too
+    keys += ["azr.code_f_seed_dataset"] * ("code_f" in config.azr.problem_types)
+    for key in keys:
         path = OmegaConf.select(config, key)
-        if path is None or not set(problem_types) & set(config.azr.problem_types):
+        if path is None:
             continue
         try:
             with open(path, encoding="utf-8") as file:
                 lines = sum(1 for line in file if line.strip())
-        except OSError as error:
-            raise UserError(f"{key}={path} cannot be read: {error.strerror}", key=key) from error
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"{key}={path} cannot be read: {reason}", key=key) from error
         if lines < needed:
             raise UserError(
                 f"{key}={path} holds {lines} tasks, and {needed} different ones are drawn for a "
@@ -133,11 +132,7 @@ def check_seeds(config: Any, rows: int) -> None:
 
 def check_rows(config: Any, rows: int) -> None:
     """AZR ends without a full batch of `data.train_files`, though its steps draw none from them."""
-    files = OmegaConf.select(config, "data.train_files") or []
-    paths = [
-        Path(os.path.expanduser(str(path)))
-        for path in ([files] if isinstance(files, str) else files)
-    ]
+    files, paths = OmegaConf.select(config, "data.train_files"), _files(config, "data.train_files")
     if not paths or not _there("pyarrow") or not all(map(Path.is_file, paths)):
         return  # `missing` names what is not there
     from pyarrow import ArrowException, parquet
@@ -148,6 +143,12 @@ def check_rows(config: Any, rows: int) -> None:
         raise UserError(f"data.train_files={files} cannot be read: {first_line(error)}") from error
     if held < rows:
         raise too_few_rows("train", files, held, rows)
+
+
+def _files(config: Any, key: str) -> list[Path]:
+    """The paths under a key that takes one or a list."""
+    files = OmegaConf.select(config, key) or []
+    return [Path(os.path.expanduser(f)) for f in ([files] if isinstance(files, str) else files)]
 
 
 def too_few_rows(split: str, files: Any, held: int, batch: int) -> UserError:
@@ -203,9 +204,10 @@ def missing(config: Any) -> Iterator[str]:
     """Missing parts of the run, a line each with the way out."""
     yield from _missing_base(str(config.actor_rollout_ref.model.path))
     for key in ("data.train_files", "data.val_files"):
-        path = OmegaConf.select(config, key)
-        if path and "://" not in str(path) and not Path(os.path.expanduser(str(path))).exists():
-            yield f"{key}={path} is not there; AZR makes its files in its checkout: {MAKES_DATA}"
+        for path in _files(config, key):
+            if ":/" not in str(path) and not path.exists():  # a path has one slash of an address's
+                way_out = f"AZR makes its files in its checkout: {MAKES_DATA}"
+                yield f"{key}={path} is not there; {way_out}"
 
 
 def missing_vllm(config: Any) -> Iterator[str]:

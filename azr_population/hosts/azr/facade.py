@@ -186,7 +186,8 @@ class PopulationWorkerGroup:
         folder = _members_folder(local_path)
         if not folder.is_dir():
             raise UserError(f"{local_path} holds no population: it was written by stock AZR")
-        checkpoint = load_latest(folder, mapped=True)  # hashed here, once for all ranks
+        # Hashed here, once for all ranks.
+        checkpoint = load_latest(folder, mapped=True, way_out=EARLIER_INSIDE_AZR)
         self.engine.call("load_checkpoint", str(folder), checkpoint.step)
         where = f"{folder}/step_{checkpoint.step}"
         with restoring(where, checkpoint.plain, way_out=EARLIER_INSIDE_AZR):
@@ -237,12 +238,16 @@ def _members_folder(local_path: str) -> Path:
 
 def _remove_old(local_path: Path, keep: int) -> None:
     """Removes the population's part of all but the newest `keep` of AZR's checkpoints up to this
-    one. Later ones are of a run that went back, and may be damaged."""
+    one, and that which AZR names as its latest: it names this one when all of it is written. Later
+    ones are of a run that went back, and may be damaged."""
     this = local_path.absolute()
+    latest = this.parents[1] / "latest_checkpointed_iteration.txt"
+    named = f"global_step_{latest.read_text().strip()}" if latest.is_file() else ""
     held = {
         number: path
         for path in this.parents[1].glob(f"global_step_*/actor/{FOLDER}")
         if (number := by_number(path.parts[-3])) <= by_number(this.parent.name)
     }
     for number in sorted(held)[:-keep]:
-        shutil.rmtree(held[number])
+        if held[number].parts[-3] != named:
+            shutil.rmtree(held[number])

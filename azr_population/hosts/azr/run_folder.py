@@ -14,6 +14,12 @@ from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
 from azr_population.versions import environment
 
+_AZRS = (
+    "data.train_batch_size", "azr.problem_types", "azr.reward.n_samples",
+    "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.actor.optim.weight_decay",
+    "actor_rollout_ref.actor.grad_clip",
+)  # fmt: skip
+"""Keys of AZR's that a population is trained by."""
 _NEW_RUN = "to start a new run, give another trainer.experiment_name or population.run_dir"
 
 
@@ -50,11 +56,11 @@ def open_run(
 
 
 def _refuse_changes(directory: RunDirectory, played: dict[str, Any]) -> None:
-    """Raises UserError for settings of the population that would change in the middle of a run:
-    those that a local run does not let change either, but for speed and memory."""
+    """Raises UserError for settings that members are trained by and that would change in the middle
+    of a run: those that a local run does not let change either, but for speed and memory."""
     before, after = flat(directory.config()), flat(played)
     for key in differing_keys(before, after, RESUMABLE | INCIDENTAL):
-        if key.startswith("population.") or key == "actor_rollout_ref.actor.optim.lr":
+        if key.startswith("population.") or key in _AZRS:
             way_out = f"set {key}={before[key]}" if key in before else "leave it out"
             raise UserError(
                 f"{key}={after.get(key)} differs from the run's own {before.get(key)} in "

@@ -35,18 +35,18 @@ def run_config(
     settings: PopulationSettings, actor_lr: float, rows: int, kinds: Sequence[str]
 ) -> Config:
     """The settings as the configuration of a run, with what they leave to AZR's `actor_lr`; `rows`
-    are those of `agent_rows`, `kinds` the problem types."""
+    are those of `agent_rows`, `kinds` the problem types. Raises UserError: a value out of
+    bounds."""
     student = 10.0 * actor_lr if settings.student_lr is None else settings.student_lr
-    population = PopulationConfig(
-        **settings.model_dump(include=set(MembersConfig.model_fields)),
-        batch_size=2 * rows * len(kinds),
-        student_lr=student,
-        teacher_lr=0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
-        agent_lr=student if settings.agent_lr is None else settings.agent_lr,
-    )
+    members = settings.model_dump(include=set(MembersConfig.model_fields)) | {
+        "batch_size": 2 * rows * len(kinds),
+        "student_lr": student,
+        "teacher_lr": 0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
+        "agent_lr": student if settings.agent_lr is None else settings.agent_lr,
+    }
     return Config(
         seed=settings.seed,
-        population=population,
+        population=PopulationConfig.checked(members, "population."),
         evolution=settings.evolution,
         matchmaking=settings.matchmaking,
         callbacks=settings.callbacks,
@@ -77,7 +77,7 @@ def run_device(config: Any) -> str:
 
 def learner_config(config: Any, settings: PopulationSettings, rollout: str) -> LearnerConfig:
     """How members are trained in an AZR run that samples with `rollout`: by the settings and by
-    `actor_rollout_ref.actor`."""
+    `actor_rollout_ref.actor`. Raises UserError: a value out of its bounds."""
     model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
     azrs = {
         "max_grad_norm": OmegaConf.select(actor, "grad_clip"),
@@ -90,7 +90,8 @@ def learner_config(config: Any, settings: PopulationSettings, rollout: str) -> L
     # A sampler that computes with the learner's weights leaves nothing to offload for.
     if settings.offload is None and offloads and ROLLOUTS.find(rollout).own_weights:
         ours["offload"] = True
-    return LearnerConfig(**ours, **{k: value for k, value in azrs.items() if value is not None})
+    given = {name: value for name, value in azrs.items() if value is not None}
+    return LearnerConfig.checked(ours | given, "engine.")
 
 
 def engine_settings(config: Any, settings: PopulationSettings) -> EngineSettings:
@@ -151,8 +152,11 @@ _AZR_KEYS = {
     "base.quantization": "population.quantization",
     "base.lora": "population.lora",
     "base.path": "actor_rollout_ref.model.path",
+    "engine.max_grad_norm": "actor_rollout_ref.actor.grad_clip",
     "engine.optimizer": "population.optimizer",
     "engine.rollout": "population.rollout",
+    "engine.weight_decay": "actor_rollout_ref.actor.optim.weight_decay",
+    "run.dir": "population.run_dir",
 }
 """A local run's keys, and AZR's for the same."""
 

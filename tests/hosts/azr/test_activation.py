@@ -13,10 +13,16 @@ from refusals import refuses
 
 from azr_population.config.schema import Config
 from azr_population.engines.engine import EngineSettings
+from azr_population.errors import UserError
 from azr_population.hosts.azr import activation, checks
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.azr_plan import AzrPlan, resolve
-from azr_population.hosts.azr.settings import PopulationSettings, plain_values, read_settings
+from azr_population.hosts.azr.settings import (
+    PopulationSettings,
+    as_typed,
+    plain_values,
+    read_settings,
+)
 from azr_population.weights.adapter import LoraSpec
 
 pytestmark = pytest.mark.usefixtures("vllm_is_there")
@@ -124,6 +130,8 @@ def test_every_setting_has_the_default_of_its_field(host):
         "azr.problem_types=[code_i,code_x]",
         "azr.train_propose=false",
         "azr.seed_dataset=no/such/file.jsonl",
+        "trainer.n_gpus_per_node=0",
+        "trainer.nnodes=0",
     ],
 )
 def test_what_cannot_work_is_refused_by_its_key(host, override):
@@ -132,11 +140,23 @@ def test_what_cannot_work_is_refused_by_its_key(host, override):
         check(config)
 
 
+@pytest.mark.parametrize("override", ["grad_clip=0", "optim.weight_decay=-1"])
+def test_what_the_learner_cannot_take_is_refused_by_azrs_key(host, override):
+    typed = f"actor_rollout_ref.actor.{override}"
+    with pytest.raises(UserError) as refused:
+        resolve(composed(host, ["+population=4t4s", f"+{typed}"]))
+    assert as_typed(str(refused.value)).startswith(f"{typed} is refused: ")
+
+
 def test_every_match_needs_a_proposal_of_each_type(host):
     few = ["population.batch_size=6", "population.students=32"]
     config = composed(host, ["+population=4t4s", *few])
     with refuses("population.teachers"):
         check(config)
+    # Each of four teachers meets two of eight students, by two rows of each type.
+    check(composed(host, ["+population=4t4s", "population.batch_size=6", "population.students=8"]))
+    with refuses("population.batch_size=120000"):
+        check(composed(host, ["+population=4t4s", "data.train_batch_size=20000"]))
 
 
 def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path):
@@ -192,9 +212,22 @@ def test_seed_files_must_hold_a_students_rows(host, tmp_path):
     config = composed(host, overrides)
     with refuses("60"):
         check(config)
-    config = composed(host, [*overrides, "population.batch_size=300"])
-    check(config)
-    assert resolve(config).rows == 50
+    fewer = [*overrides, "population.batch_size=300"]
+    check(composed(host, fewer))
+    assert resolve(composed(host, fewer)).rows == 50
+    rounds = "azr.data_selection_strategy.update_iteration=2"
+    with refuses("holds 60 tasks, and 100 different ones"):
+        check(composed(host, [*fewer, rounds]))
+    # AZR reads these for code_f alone, too.
+    with refuses("azr.seed_dataset"):
+        check(composed(host, [*overrides, "azr.problem_types=[code_f]"]))
+    induction = ["+population=4t4s", f"azr.code_f_seed_dataset={seeds}"]
+    with refuses("azr.code_f_seed_dataset"):
+        check(composed(host, induction))
+    check(composed(host, [*induction, "azr.problem_types=[code_o]"]))
+    seeds.write_bytes(b"\x1f\x8b\x08")  # as of gzip
+    with refuses(f"azr.seed_dataset={seeds} cannot be read"):
+        check(composed(host, overrides))
 
 
 def test_training_files_must_hold_a_batch(host, tmp_path):
@@ -233,6 +266,7 @@ def typed(monkeypatch):
         (["population.seed=3"], "population.seed"),
         (["+population=4t4s", "population.seed=[1"], "[1"),
         (["+population.seed=3"], "+population=4t4s"),  # stock AZR would start
+        (["++population.seed=3"], "+population=4t4s"),
     ],
 )
 def test_what_hydra_refuses_is_one_line(overrides, name, host, typed, capsys):

@@ -10,13 +10,14 @@ import pytest
 from omegaconf import OmegaConf
 from refusals import refuses
 
+from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
 from azr_population.hosts.azr import checks
 from azr_population.hosts.azr.azr_plan import resolve
 from azr_population.hosts.azr.checks import check_parallel
 from azr_population.hosts.azr.dry_run import SMALL, page
-from azr_population.hosts.azr.fitting import prepare
+from azr_population.hosts.azr.fitting import machine_of, prepare
 from azr_population.versions import wandb_fault
 
 ROOT = Path(__file__).parents[3]
@@ -145,6 +146,19 @@ def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
     fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
 
+def test_the_smallest_gpu_that_is_here_counts(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        "#!/bin/sh\necho 81559, NVIDIA H100 80GB HBM3\necho 24564, NVIDIA GeForce RTX 4090\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    config = OmegaConf.create({"trainer": {"n_gpus_per_node": 2, "nnodes": 3}})
+    machine = machine_of(config, PopulationSettings())
+    assert (machine.gpus, machine.known, machine.device.name) == (6, True, "4090")
+    assert 0.98 < machine.bytes_each / (24_564 * 2**20) < 1  # the driver has a part
+
+
 def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(checks, "_there", lambda *modules: False)
@@ -162,6 +176,10 @@ def test_what_is_missing_is_told_line_by_line(tmp_path, monkeypatch):
     # On CPUs there are no GPUs to want.
     on_cpus, _ = command(base(tmp_path), *cured, "trainer.device=cpu")
     assert not list(checks.missing_gpus(on_cpus)) and len(list(checks.missing(on_cpus))) == 1
+    several, _ = command(base(tmp_path), "data.val_files=[no/a.parquet,hdfs://b,config.json]")
+    several.data.val_files[2] = str(tmp_path / "config.json")
+    (lost,) = (line for line in checks.missing(several) if line.startswith("data.val_files"))
+    assert lost.startswith("data.val_files=no/a.parquet is not there; ")
 
 
 def test_on_a_login_node_what_it_lacks_is_a_note(tmp_path, monkeypatch):

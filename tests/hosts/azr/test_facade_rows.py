@@ -12,7 +12,7 @@ from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import make_engine  # noqa: E402
 from azr_population.engines.engine import EngineSettings, PromptBatch  # noqa: E402
 from azr_population.hosts.azr.batches import prompt_rows  # noqa: E402
-from azr_population.hosts.azr.facade import COMPLETION  # noqa: E402
+from azr_population.hosts.azr.facade import COMPLETION, _remove_old  # noqa: E402
 from azr_population.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -55,6 +55,28 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base):
     prompt = given.batch["input_ids"][row][given.batch["attention_mask"][row].bool()].tolist()
     (chosen,) = group.engine.log_probs([prompt], [ids], [2])
     assert sampled[row, : len(ids)].tolist() == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+def test_older_populations_are_removed_but_for_the_one_that_azr_names(tmp_path):
+    parts = {n: tmp_path / f"global_step_{n}/actor/population" for n in (8, 9, 10, 11)}
+    for folder in parts.values():
+        folder.mkdir(parents=True)
+
+    def held():
+        return [number for number, folder in parts.items() if folder.is_dir()]
+
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("9")
+    _remove_old(parts[10].parent, 1)  # of a run that went back from step 11
+    assert held() == [9, 10, 11]
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("10")
+    _remove_old(parts[11].parent, 1)
+    assert held() == [10, 11]
+
+
+def test_a_greedy_validation_is_greedy(tiny_base):
+    sampling = facade(tiny_base)._sampling
+    assert sampling({"do_sample": False, "validate": True}).temperature == 0.0
+    assert sampling({"validate": True}).temperature == sampling({}).temperature == 1.0
 
 
 def test_what_nobody_routes_is_written_by_the_first_member(tiny_base):

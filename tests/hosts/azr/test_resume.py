@@ -91,6 +91,16 @@ def test_lost_steps_are_refused_before_anything_is_cut(tmp_path, monkeypatch, re
     assert [row["step"] for row in directory.read("matches")] == [1, 2, 3, 4]
 
 
+def test_a_checkpoint_without_a_sound_part_names_the_way_out_of_azr(tmp_path):
+    needs.verl()
+    from azr_population.hosts.azr import facade
+
+    group = object.__new__(facade.PopulationWorkerGroup)
+    (tmp_path / "actor" / facade.FOLDER / "members/step_3").mkdir(parents=True)
+    with refuses("latest_checkpointed_iteration.txt"):
+        group.load_checkpoint(str(tmp_path / "actor"))
+
+
 @pytest.mark.parametrize(
     ("value", "named"), [("25", "step_3 is damaged"), (1e300, "step_3 holds 1e+300 in roster.0.mu")]
 )

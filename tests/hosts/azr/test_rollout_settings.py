@@ -45,6 +45,13 @@ def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last()
     assert options["max_model_len"] == 2048 and options["max_num_seqs"] == 8
 
 
+def test_the_learner_has_the_actors_limits():
+    config = command("cpu")
+    config.actor_rollout_ref.actor = {"grad_clip": 0.3, "optim": {"weight_decay": 0.1}}
+    learner = engine_settings(config, PopulationSettings()).learner
+    assert (learner.max_grad_norm, learner.weight_decay) == (0.3, 0.1)
+
+
 def test_azrs_tensor_parallelism_is_ours_on_gpus():
     settings = PopulationSettings(rollout="vllm")
     assert engine_settings(command("cuda"), settings).tensor_parallel_size == 2
@@ -73,6 +80,7 @@ def test_auto_is_vllm_on_gpus_and_torch_on_cpus():
         ("raise base.lora.rank to 8", "raise population.lora.rank to 8"),
         ("base.path=x has no", "actor_rollout_ref.model.path=x has no"),
         ("evolution.interval=0", "population.evolution.interval=0"),
+        ("run.dir=x is not empty", "population.run_dir=x is not empty"),
         ("my.base.path and engine.rollouts", "my.base.path and engine.rollouts"),
     ],
 )

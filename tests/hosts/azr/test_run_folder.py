@@ -1,6 +1,7 @@
 """Which folder a run inside AZR may use, and with what settings it goes on there."""
 
 import pytest
+from omegaconf import OmegaConf
 from refusals import refuses
 
 from azr_population.hosts.azr import run_folder
@@ -45,6 +46,29 @@ def test_a_run_goes_on_with_its_own_settings(tmp_path, changed, refused):
         open_run(other, run.path, {}, resumes=True)
     with refuses("holds a run already"):
         open_run(played(), run.path, {}, resumes=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("data.train_batch_size", 32),
+        ("azr.problem_types", ["code_o"]),
+        ("actor_rollout_ref.actor.optim.lr", 2e-6),
+    ],
+)
+def test_a_run_goes_on_with_azrs_settings_of_its_batch_and_rate(tmp_path, key, value):
+    def command(**changed):
+        made = OmegaConf.create(played())
+        made.merge_with({"data": {"train_batch_size": 64}, "azr": {"problem_types": ["code_i"]}})
+        for name, new in changed.items():
+            OmegaConf.update(made, name, new)
+        return OmegaConf.to_container(made)
+
+    run = open_run(command(), tmp_path / "run", {}, resumes=True)
+    run.append("metrics", [{"step": 1}])
+    open_run(command(), run.path, {}, resumes=True)
+    with refuses(key):
+        open_run(command(**{key: value}), run.path, {}, resumes=True)
 
 
 def test_a_run_goes_on_on_its_own_base(tmp_path, monkeypatch):

@@ -75,6 +75,15 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step):
     assert new_batch.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
 
 
+def test_a_batchs_advantages_are_noted_at_its_own_attempts(step):
+    new_batch = batch(step)
+    own, earlier = step.replayed, batch(step).non_tensor_batch[COMPLETION]
+    step.replayed = [Attempt(c, None, False, "wrong", -0.5, type="code_i") for c in earlier] + own
+    step.write_advantages(new_batch, "pred_code_o")
+    noted = [attempt.advantage for attempt in step.replayed]
+    assert noted[: len(SLOTS)] == [None] * len(SLOTS) and any(noted[len(SLOTS) :])
+
+
 def test_they_are_verls(step):
     needs.verl()
     from omegaconf import OmegaConf

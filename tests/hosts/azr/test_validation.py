@@ -55,3 +55,6 @@ def test_students_take_the_validation(monkeypatch, which, step, asked, best):
         == sorted({*asked, *at_end})
         == [int(r["member"][-1]) for r in sorted(rows, key=lambda r: r["member"])]
     )
+    # Of whoever is the best: of another slot, too.
+    trainer.population.best_student, trainer._validated_at = (lambda: students[0]), -1
+    assert trainer._validate()[f"{VALIDATION}math"] == 0.5
