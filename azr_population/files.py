@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,8 @@ def write_atomically(path: Path, text: str) -> None:
 
     A link at `path` is replaced, not followed. A failed write leaves `path` unchanged.
     """
+    if not path.name:  # `.`
+        raise UserError(f"{path} is a folder, and a file belongs there; name one in it")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "x", encoding="utf-8") as file:
@@ -58,6 +61,12 @@ def write_atomically(path: Path, text: str) -> None:
         raise UserError(f"{path} is a folder, and a file belongs there; move it away") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def refuse_closed_input(what: str) -> None:
+    """Raises UserError: standard input, from which `what` is read, was closed before the start."""
+    if sys.stdin is None:
+        raise UserError(f"standard input is closed, and {what} are read from it")
 
 
 @contextmanager

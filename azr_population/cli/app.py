@@ -27,9 +27,10 @@ LONGEST_LINE = 2000
 """Most characters of an error message: it may quote a value with millions."""
 _OF_THE_MACHINE = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE,
-     errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP)
+     errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST,
+     errno.ENOTDIR)
 )  # fmt: skip
-"""Errors of a disk or a share, which the user can mend."""
+"""Errors of a disk, a share or a name that was given, which the user can mend."""
 HELP = {
     "theme": "default-slim",
     "max_width": 100,

@@ -143,7 +143,9 @@ def write_new(kind: str, name: str) -> list[str]:
     Raises UserError: the name is not one of a Python module, or a file exists."""
     if not name.isidentifier() or keyword.iskeyword(name) or not name.islower():
         proper = "".join(sign if sign.isalnum() else "_" for sign in name.lower()).strip("_")
-        raise UserError(f"{name} cannot be a module's name; try {proper or 'my_' + kind}")
+        usable = proper.isidentifier() and not keyword.iskeyword(proper)
+        proper = proper if usable else f"my_{proper or kind}"
+        raise UserError(f"{name} cannot be a module's name; try {proper}")
     title = name.title().replace("_", "")
     file, test, overrides = (
         text.replace("my_name", name).replace("MyName", title) for text in KINDS[kind]

@@ -270,9 +270,10 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
         elif propose:
             records = player.propose(_type_named(player.domain, "--propose", propose))
         else:
-            from azr_population.files import decode, read_text
+            from azr_population.files import decode, read_text, refuse_closed_input
 
-            typed = solve == "-"
+            if typed := solve == "-":
+                refuse_closed_input("programs")
             program = decode(sys.stdin.buffer.read(), solve) if typed else read_text(Path(solve))
             type = options["task_type"]
             wanted = _type_named(player.domain, "--type", type)

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from azr_population.console.show import STYLES, body
 from azr_population.domains.prompt_segments import marks_of, user_turn
 from azr_population.domains.task import Task, task_from_dict
 from azr_population.errors import UserError
+from azr_population.files import refuse_closed_input
 from azr_population.printable import printable
 from azr_population.reading.run_data import RunData
 from azr_population.referee import Program, Referee, RefereeSettings
@@ -47,6 +48,7 @@ def play(path: Path, count: int) -> None:
     """
     run = RunData(path)
     run.directory.refuse_results_only()
+    refuse_closed_input("answers")
     exercises = _exercises(run)
     if not exercises:
         raise UserError(
@@ -88,25 +90,39 @@ def play(path: Path, count: int) -> None:
 
 def _exercises(run: RunData) -> list[Exercise]:
     """The tasks with stored attempts in the order of the game."""
-    stored: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
-    for row in run.read("completions"):
-        if row.get("phase") == "solve":
-            key = row["step"], str(row.get("opponent"))
-            stored.setdefault(key, []).append(row)
-    exercises = []
+    by_teacher: dict[tuple[int, str], list[Exercise]] = {}
     for record in run.tasks:
-        rows = stored.get((record["step"], str(record.get("teacher"))), [])
         try:
             task = task_from_dict(record)
         except ValidationError:
             continue
-        parts = [task.program, *task.inputs[:1]]
-        attempts = [row for row in rows if all(part in (row.get("prompt") or "") for part in parts)]
-        if attempts:
-            solved = [right is True for right in record.get("solved") or ()]
-            names = str(record.get("teacher")), str(record.get("student"))
-            exercises.append(Exercise(task, record["step"], *names, solved, attempts))
+        teacher, student = record.get("teacher"), record.get("student")
+        solved = [right is True for right in record.get("solved") or ()]
+        exercise = Exercise(task, record["step"], str(teacher), str(student), solved, [])
+        by_teacher.setdefault((exercise.step, exercise.teacher), []).append(exercise)
+    for row in run.read("completions"):
+        if row.get("phase") != "solve":
+            continue
+        # A record does not name its task. Where several fit, such as one with the input 1 and one
+        # with 12, it is the longest.
+        fitting = [
+            (len("".join(texts)), exercise)
+            for exercise in by_teacher.get((row["step"], str(row.get("opponent"))), ())
+            if _holds(row.get("prompt") or "", texts := run.domain.shown(exercise.task))
+        ]
+        if fitting:
+            max(fitting, key=lambda fit: fit[0])[1].attempts.append(row)
+    exercises = [e for of_match in by_teacher.values() for e in of_match if e.attempts]
     return sorted(exercises, key=lambda e: (0 < sum(e.solved) < len(e.solved), e.step))[::-1]
+
+
+def _holds(prompt: str, texts: Sequence[str]) -> bool:
+    """Whether the texts stand in the prompt, each beside the others and as whole words."""
+    for text in texts:
+        if not (found := re.search(rf"(?<!\w){re.escape(text)}(?!\w)", prompt)):
+            return False
+        prompt = f"{prompt[: found.start()]}\n{prompt[found.end() :]}"
+    return True
 
 
 def _ask(console: Console, run: RunData, exercise: Exercise) -> None:

@@ -71,6 +71,10 @@ class Domain(ABC):
         """An answer that solves the task."""
         return task.outputs[0]
 
+    def shown(self, task: Task) -> tuple[str, ...]:
+        """The texts of the task that its solver's prompt holds."""
+        return (task.program, *task.inputs[:1])
+
     def measure(self, program: str) -> dict[str, float]:
         """The `measures` of what a task is about, by name; empty where there are none."""
         return {}

@@ -78,7 +78,7 @@ def _confirm(name: str, seconds: float) -> None:
     if seconds <= _LONG:
         return
     question = f"{name} plays for about {_estimate(seconds)} of one core"
-    if not sys.stdin.isatty():
+    if not (sys.stdin and sys.stdin.isatty()):
         raise UserError(f"{question}; add --yes to play it, or --dry-run to see what it plays")
     if not click.confirm(f"{question}. Play it?"):
         raise UserError(f"{name} was not started; --from-results draws the committed runs")

@@ -50,7 +50,7 @@ class EvalResult:
 
     def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl` (docs/records.md); greedy unless the name
-        says otherwise."""
+        says otherwise; `disagreement` is at temperature 1."""
         greedy = [mean(scores["greedy"]) for scores in self.scores]
         pairs = list(zip(self.members, greedy, strict=True))
         mus = [member.rating.mu for member, score in pairs if score is not None]

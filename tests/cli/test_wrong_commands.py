@@ -97,6 +97,12 @@ WRONG = {
     "new reward my-reward": "my_reward",
     "new reward json": "my_json",
     "new domain program": "my_program",
+    "new reward class": "try my_class",
+    "new reward 2fast": "try my_2fast",
+    f"report {RUN} --out .": "name one in it",
+    f"export {RUN} --to jsonl --out {RUN}/config.yaml/x": f"{RUN}/config.yaml: ",
+    "check-serving http://x --adapter a=x --adapter a=y": "--adapter names one thing twice",
+    "check-serving http://x --adapter a=x --old b=y": "--old b",
     f"eval {RUN} --out x.csv": ".json",
 }  # fmt: skip
 
@@ -105,3 +111,9 @@ WRONG = {
 def test_the_refusal_says_the_way_out(command, capsys):
     line = refused(capsys, *shlex.split(command))
     assert WRONG[command] in line, line
+
+
+@pytest.mark.parametrize("command", [f"play {RUN}", f"sample {RUN} student_0 --solve -", "referee"])
+def test_an_input_that_is_closed_is_one_line(command, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+    assert "standard input is closed" in refused(capsys, *shlex.split(command))

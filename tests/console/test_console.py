@@ -88,6 +88,18 @@ def test_lines_tell_everything_once_and_unwrapped(made_up_run):
     assert any(line.startswith("student_1 ") and "svd_subspace" in line for line in lines)
 
 
+def test_a_view_shows_the_ratings_of_its_last_step():
+    for make in (LinesView, LiveView):
+        out = console(80, terminal=make is LiveView)
+        view = make(out)
+        view.on_start({"student_0/mu": 25.0, "student_1/mu": 25.0})
+        step = {"student_0/mu": 30.0, "student_0/sigma": 1.0}
+        view.on_step({"step": 1, **step, "student_1/mu": 31.0, "student_1/sigma": 4.0})
+        view.on_end({})
+        rated = [text for text in written(out).splitlines() if "student_" in text][-2:]
+        assert "30.0" in rated[0] and "31.0" in rated[1], (make, rated)  # by mu - 3 sigma
+
+
 @pytest.mark.parametrize(("width", "sizes"), [(80, (4, 4)), (120, (8, 8)), (50, (0, 0))])
 def test_the_live_view_ends_on_the_last_state(width, sizes, made_up_run):
     out = console(width, terminal=True)

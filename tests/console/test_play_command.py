@@ -45,6 +45,45 @@ def test_a_right_answer_is_right_however_it_is_spaced(played):
     assert "you solved 1 of 1; the students 1 of 2" in text
 
 
+def test_the_games_order_and_what_is_counted(write, monkeypatch, capsys):
+    solved = {1: [True, False], 5: [True, False], 9: [True, True]}
+    run = write(*(line(step, "solved", "solved", prompt=PROMPT) for step in solved))
+    tasks = ({**TASK, "step": step, "solved": of_task} for step, of_task in solved.items())
+    (run / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+
+    def play(text, *options):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(["play", str(run), *options]) == 0
+        return capsys.readouterr().out
+
+    shown = play("\n[6, 7, 8]\nq\n")
+    order = [int(text.split()[1][:-1]) for text in shown.splitlines() if text.startswith("step ")]
+    assert order == [5, 1, 9]  # those that some solved and others did not first, the late before
+    assert "you solved 1 of 1; the students 1 of 2 attempts" in shown  # not of the skipped one
+    assert "task 1 of 1" in play("\n", "--tasks", "1")
+
+
+def test_an_attempt_belongs_to_the_task_that_its_prompt_shows(write, monkeypatch, capsys):
+    program = "def f(x):\n    return x + 1"
+    short, long = ({**TASK, "program": program, "inputs": [x], "outputs": [y]}
+                   for x, y in (("1", "2"), ("12", "13")))  # fmt: skip
+    pairs = {"inputs": ["1", "2"], "outputs": ["2", "3"]}
+    inverse = {**TASK, "step": 2, "type": "code_i", "program": program, **pairs}
+    induced = {**inverse, "step": 1, "type": "code_f"}
+    run = write(
+        line(1, "solved", "solved", prompt="<SF><in>1<out>2<code>", type="code_f"),
+        line(2, "solved", "solved", prompt=f"<SI>{program}<out>2<in>", type="code_i"),
+        line(3, "solved", "solved", prompt=f"<SO>{program}<in>12<out>"),
+    )
+    tasks = "".join(json.dumps(task) + "\n" for task in (induced, inverse, short, long))
+    (run / "tasks.jsonl").write_text(tasks)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"13\n1\n{program!r}\n"))
+    assert main(["play", str(run)]) == 0
+    text = capsys.readouterr().out
+    assert [f"task {n} of 3" in text for n in (1, 2, 3)] == [True] * 3
+    assert "you   ✓ 13" in text and "you   ✓ 1\n" in text
+
+
 def test_a_run_inside_azr_is_played(write, monkeypatch, capsys):
     run = write()
     monkeypatch.setattr("sys.stdin", io.StringIO("[6, 7, 8]\n"))

@@ -77,8 +77,14 @@ class Code(Domain):
         return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
 
     def answer(self, task: Task) -> str:
-        """See `Domain`, as the next four; layout and comments do not count."""
+        """See `Domain`, as the next five; layout and comments do not count."""
         return reference_answer(task)
+
+    def shown(self, task: Task) -> tuple[str, ...]:
+        if task.type == _F:
+            count = shown(task)
+            return (*task.inputs[:count], *task.outputs[:count])
+        return (task.program, *(task.outputs if task.type == _I else task.inputs)[:1])
 
     def measure(self, program: str) -> dict[str, float]:
         return dict(complexity.measures(program))
