@@ -37,7 +37,6 @@ setup(
             "arms.yaml",
             "*/*/recipe.yaml",
             "*/*/*.py",
-            "*/*/*.sh",
             "runs/**/*.yaml",
             "runs/**/*.json",
             "runs/**/*.jsonl*",

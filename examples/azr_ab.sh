@@ -79,7 +79,7 @@ for seed in $seeds; do
     done
 done
 
-if [ "${#runs[@]}" -gt 1 ]; then
+if [ "$(wc -w <<<"$arms")" -gt 1 ]; then
     command python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
 fi
 echo "run directories with report.html: $out/ARM/seed_N"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import combinations
@@ -400,6 +401,7 @@ def main() -> None:
         given.json.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     wrong = failing(rates, MOST_FALSE, LEAST_COVERED)
     print("\n".join(wrong) or f"all within the limits ({FEWEST} seeds and {LEVEL:g})")
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

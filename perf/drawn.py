@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config
 
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.files import read_json
 
 SHAPES: dict[str, dict[str, Any]] = {
     "small": {
@@ -44,16 +46,14 @@ SHAPES: dict[str, dict[str, Any]] = {
 """Of Qwen2.5-Coder, and one that a CPU runs in seconds."""
 
 
+NANO = read_json(nano_base_path() / "config.json")
 LLAMAS: dict[str, dict[str, int]] = {
     "smollm2": {
         "vocab_size": 49_152, "hidden_size": 576, "intermediate_size": 1536,
         "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
     },
-    "nano": {
-        "vocab_size": 320, "hidden_size": 128, "intermediate_size": 384,
-        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 4,
-    },
 }  # fmt: skip
+LLAMAS["nano"] = {name: NANO[name] for name in LLAMAS["smollm2"]}
 """Of SmolLM2-135M and of the nano base."""
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -59,10 +60,14 @@ def main() -> None:
         command = [sys.executable, str(HERE), *sys.argv[1:], "--play", name]
         start, ended = time.monotonic(), "in time"
         with (asked.out / f"{name}.log").open("w") as log:
+            # In a session of its own: what it has started ends with it.
+            group = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             try:
-                code = subprocess.run(command, stdout=log, stderr=log, timeout=limit).returncode
+                code = group.wait(limit)
                 ended = f"with exit code {code}" if code else ended
             except subprocess.TimeoutExpired:
+                os.killpg(group.pid, signal.SIGKILL)
+                group.wait()
                 ended = f"stopped after {limit:.0f} s"
         note(name, {"ended": ended, "seconds": round(time.monotonic() - start, 1)})
 
@@ -171,7 +176,9 @@ def play_run(asked: Any, note: Notes) -> None:
         f"run.dir={run}", "run.steps=2", "run.checkpoint_every=1", "eval.every=0",
         "population.batch_size=16", "evolution.interval=1",
     )  # fmt: skip
-    note("train", ran(["train", *settings, *on_device(asked)]))
+    note("train", figure := ran(["train", *settings, *on_device(asked)]))
+    if figure["code"]:
+        return
     note("resume", ran(["resume", str(run), "run.steps=3"]))
     records = run / "metrics.jsonl"
     for line in records.read_text().splitlines()[1:] if records.exists() else ():

@@ -123,13 +123,13 @@ def _pairs(row: dict[str, Any], roster: Roster) -> Iterator[tuple[Any, Any]]:
         yield teacher, student
 
 
-def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    """Prints a line per rule and returns all numbers."""
+def main() -> None:
+    """Prints a line per rule; writes all numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     folders = sorted(options.runs.glob("seed_*"))
     wins = fit_wins([lines(folder / "metrics.jsonl.gz") for folder in folders])
     results: dict[str, Any] = {}
@@ -149,7 +149,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return results
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
     inputs = list(dict.fromkeys(record["input"] for record in records if _is_literal(record)))
     questions: dict[int, Question] = {}
     for number, record in enumerate(records):
-        others = [text for text in inputs if text != record["input"]][number : number + 7]
+        others = [text for text in inputs if text != record["input"]]
+        first = number % max(len(others), 1)
+        others = [*others[first:], *others[:first]][: ANSWERS - 1]
         if _is_literal(record) and len(others) == ANSWERS - 1:
             questions[number] = Question(
                 "code_i",

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -71,7 +72,7 @@ def main() -> None:
         writers, push = contenders(Path(folder), arguments)
         command = " ".join(["python perf/rollouts.py", *sys.argv[1:]])
         result = {
-            "command": command.split(" --json")[0],
+            "command": re.sub(r" --json[ =]\S+", "", command),
             "python": platform.python_version(),
             **{name: installed(name) for name in ("torch", "transformers", "peft", "vllm")},
             "rows": [
@@ -161,10 +162,9 @@ def contenders(
             rollout.push(slot, adapter)
 
     push()
-    bare = vllm_versions.make_llm({
-        "model": str(folder), "dtype": "float32", "skip_tokenizer_init": True,
-        **vllm_versions.engine_arguments(False), **options,
-    })  # fmt: skip
+    settings = {"model": str(folder), "dtype": "float32", "skip_tokenizer_init": True}
+    settings |= {**vllm_versions.engine_arguments(False), **options}
+    bare = vllm_versions.make_llm(settings, on_gpu=False)
     return writers | {"vllm": by_rollout(rollout), "vllm base": by_bare_vllm(bare)}, push
 
 

@@ -186,6 +186,8 @@ def soak(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     paths = folder / "calm", folder / "disturbed"
     calm, disturbed = (DisturbedRun(path, settings, arguments.seed) for path in paths)
     memory = calm.play([]).memory
+    if calm.faults:
+        return {"settings": settings, "faults": calm.faults}
     disturbed.play(moments)
     tenth = max(steps // 10, 1)
     early = median(size for step, size in memory.items() if tenth < step <= 2 * tenth)

@@ -48,7 +48,8 @@ make_venv() {
         echo "installing python$version-venv, which this machine's Python lacks"
         $sudo apt-get update -qq && $sudo apt-get install -y -qq "python$version-venv"
     fi
-    if ! "$venv/bin/python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null; then
+    if ! "$venv/bin/python" -c "import pip, sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null ||
+        { [ -f "$venv/installed" ] && [ "$(head -n 1 "$venv/installed")" != "$place" ]; }; then
         "$python" -m venv --clear "$venv"
     fi
 }
@@ -59,13 +60,16 @@ install_torch() {
     pip install "$torch+cpu" 2>/dev/null && return
     # The package index that pip asks has no CPU build; uv knows where PyTorch publishes them.
     pip install uv
-    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --torch-backend cpu "$torch" 2>/dev/null && return
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --torch-backend cpu "$torch" && return
     echo "no CPU build of $torch for Python $version can be reached; taking the package index's own, which" \
         "brings CUDA with it: 2.7 GB to download, 4.7 GB in $venv"
-    pip install "$torch" || fail "no build of $torch for Python $version; name another Python: PYTHON=python3.11 bash $0"
+    pip install "$torch" || fail "$torch was not installed, for the reason above; if it has no build for Python" \
+        "$version, name another: PYTHON=python3.11 bash $0"
 }
 
-wanted=$(echo "$version"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
+# Where the environment was made: its programs name the place, so one that was moved or copied would be another's.
+place="Python $version in $PWD"
+wanted=$(echo "$place"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
 if [ "$wanted" != "$(cat "$venv/installed" 2>/dev/null || true)" ]; then
     echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"
     make_venv

@@ -1,4 +1,5 @@
-"""What some tests need beyond `bash scripts/test.sh`; the README has one line that installs it all.
+"""What some tests need beyond `bash scripts/test.sh`; CONTRIBUTING.md has a line that installs most
+of it.
 
 A test that lacks something skips, and says what to install.
 """

@@ -5,7 +5,6 @@ CORE = "qW8e" + "Zt5x" * 5
 """24 characters; put together here, so that no scanner takes it for a real one."""
 SEPARATED = f"{CORE[:8]}-{CORE[:4]}_{CORE[-8:]}"
 _DIGITS = "4815162342"
-_HEX = "0123abcd" * 5
 
 TOKENS = {
     name: f"{prefix}{CORE}"

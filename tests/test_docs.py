@@ -292,6 +292,16 @@ def names_in(tree):
             yield node.id
 
 
+def headings(text):
+    """The names of a page's headings in links, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    shown = (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
+        for line in re.findall(r"^#+ (.+)", text, re.M)
+    )
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in shown}
+
+
 def wrong_names(text, folder=ROOT):
     """Links, files, classes, attributes, functions and keys that the text names and that are not
     there; `folder` is the page's."""
@@ -304,6 +314,12 @@ def wrong_names(text, folder=ROOT):
     for link in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in link and not (folder / link).exists():
             yield link
+    for link, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+        page = folder / link
+        if page.is_dir() or (page.suffix == ".md" and page.is_file()):
+            there = text if page.is_dir() else page.read_text()
+            if heading not in headings(there):
+                yield f"{link}#{heading}"
     for name in set(re.findall(r"`([^`\n]+)`", text)) - FOREIGN:
         if (ROOT / name).is_file():
             continue
@@ -334,4 +350,5 @@ def test_what_pages_name_is_there(page):
 )  # fmt: skip
 def test_names_that_are_not_there_are_found(name):
     assert list(wrong_names(f"see `{name}` and `Population.rate`")) == [name]
-    assert list(wrong_names("[here](nowhere.md) [there](README.md#try-it)")) == ["nowhere.md"]
+    links = "[here](nowhere.md) [there](README.md#try-it) [gone](README.md#no-such-heading)"
+    assert list(wrong_names(links)) == ["nowhere.md", "README.md#no-such-heading"]

@@ -42,15 +42,16 @@ platforms=(--platform manylinux2014_x86_64)
 for glibc in 39 35 34 31 28 27 24 17; do platforms+=(--platform "manylinux_2_${glibc}_x86_64"); done
 for part in azr vllm attention tests; do
     packages=${part}_packages sources=${part}_sources
-    if [ ! -f "$wheels/$part/complete" ]; then
-        mkdir -p "$wheels/$part"
+    wanted="${!packages} ${!sources:-}"
+    if [ "$(cat "$wheels/$part/complete" 2>/dev/null)" != "$wanted" ]; then
+        rm -rf "${wheels:?}/$part" && mkdir -p "$wheels/$part"
         for package in ${!packages}; do
             "$python" -m pip download -q --no-deps --only-binary=:all: --python-version 3.12 --implementation cp \
                 --abi cp312 --abi abi3 --abi none "${platforms[@]}" -d "$wheels/$part" "$package"
         done
         # shellcheck disable=SC2086
         [ -z "${!sources:-}" ] || "$python" -m pip wheel -q --no-deps -w "$wheels/$part" ${!sources}
-        touch "$wheels/$part/complete"
+        echo "$wanted" >"$wheels/$part/complete"
     fi
     for wheel in "$wheels/$part"/*.whl; do "$python" -m zipfile -e "$wheel" "$work/$part"; done
 done
