@@ -44,7 +44,7 @@ _NOT_THERE = frozenset(
 """Errors by which file systems (network, FUSE, Windows) answer a call that they lack."""
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Writes to a temporary file with a random name, syncs and renames it.
 
     A link at `path` is replaced, not followed. A failed write leaves `path` unchanged.
@@ -53,8 +53,8 @@ def write_atomically(path: Path, text: str) -> None:
         raise UserError(f"{path} is a folder, and a file belongs there; name one in it")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "xb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
             sync(file)
         os.replace(temporary, path)
     except IsADirectoryError as error:

@@ -55,11 +55,8 @@ def measured_changes(run: RunData, last: int) -> dict[str, Change]:
     tasks = _by_step(run.tasks, names).mean()
     matches = _by_step(run.read("matches"), ["valid", "proposed"]).sum()
     matches = matches[matches["valid"].between(0, matches["proposed"]) & (matches["proposed"] > 0)]
-    steps = (
-        tasks.assign(valid_frac=matches["valid"] / matches["proposed"])
-        if len(tasks)
-        else ((matches["valid"] / matches["proposed"]).to_frame("valid_frac"))
-    )
+    valid = (matches["valid"] / matches["proposed"]).rename("valid_frac")
+    steps = pd.concat([tasks, valid], axis="columns")  # no task of a step may be valid
     width = tenth(last)
     for name, values in steps.items():
         a = values[values.index <= width].dropna()

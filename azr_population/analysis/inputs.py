@@ -48,7 +48,9 @@ def conditions(run: RunData, metric: Metric) -> dict[str, str | None]:
     if metric.name.startswith("eval/"):
         keys = (*_EVAL_SETTINGS, *("eval.samples",) * (metric.name in _SAMPLED_METRICS))
         settings = run.settings
-        return {key: repr(settings[key]) if key in settings else None for key in keys}
+        given = {key: repr(settings[key]) if key in settings else None for key in keys}
+        # A run of before the setting has all strata.
+        return given | {"eval.strata": repr(settings.get("eval.strata", []))}
     return {}
 
 
@@ -115,6 +117,7 @@ def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
     """(name, path) of each; without a name the shortest end of its path that no other one has, of a
     seed with its arm's name."""
     unnamed = {a: Path(a).resolve().parts for a in arguments if "=" not in a or Path(a).exists()}
+    given = {a.partition("=")[0] for a in arguments if a not in unnamed}
     named: list[tuple[str, Path]] = []
     for argument in arguments:
         if argument not in unnamed:
@@ -124,9 +127,13 @@ def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
         parts = unnamed[argument]
         others = [other for other in unnamed.values() if other != parts]
         least = 2 if parts[-1].startswith("seed_") else 1
-        lengths = range(least, len(parts))
-        distinct = (n for n in lengths if all(parts[-n:] != other[-n:] for other in others))
-        named.append(("/".join(parts[-next(distinct, len(parts)) :]), Path(argument)))
+        ends = {n: "/".join(parts[-n:]) for n in range(least, len(parts) + 1)}
+        distinct = (
+            end
+            for n, end in ends.items()
+            if end not in given and all(parts[-n:] != other[-n:] for other in others)
+        )
+        named.append((next(distinct, "/".join(parts)), Path(argument)))
     return named
 
 

@@ -110,11 +110,6 @@ class MembersConfig(Section):
         return self
 
     @property
-    def members(self) -> int:
-        """The number of adapters of the run."""
-        return max(1, self.teachers + self.students)
-
-    @property
     def single(self) -> bool:
         """Whether one agent plays both roles."""
         return self.teachers == 0 and self.students == 0

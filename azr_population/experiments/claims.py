@@ -170,7 +170,8 @@ def births_figure(
 
 
 def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[str, int | None]:
-    """The signs of the arms' differences to the first in the recipe's table; empty without them."""
+    """The signs of the arms' differences to the first in the recipe's table; empty without them, or
+    where nothing is decided by so many seeds."""
     first, *others = arms
     if chart.metric == "eval/best":  # above one member by luck alone
         return {}
@@ -179,12 +180,13 @@ def _signs(chart: Chart, results: pd.DataFrame | None, arms: list[str]) -> dict[
     if f"minus_{first}_mean" not in table:
         return {}
     same = (table["reduce"] == chart.reduce) & (table["role"] == chart.role)
+    same &= table["step"].isna() if chart.step is None else table["step"] == chart.step
     of_arm = {row["arm"]: row for row in table[same].to_dict("records")}
     mean = f"minus_{first}_mean"
     return {
         arm: int(math.copysign(of_arm[arm]["differs"], of_arm[arm][mean]))
         for arm in others
-        if arm in of_arm
+        if arm in of_arm and pd.notna(of_arm[arm]["differs"])
     }
 
 

@@ -71,8 +71,9 @@ class PlannedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether all its steps are recorded; a longer run serves as well."""
-        return self.started and self.done >= self.steps
+        """Whether it is stored up to its last step, members and all (a run that was killed has
+        records behind them); a longer run serves as well."""
+        return self.started and RunData(self.path).stored_step >= self.steps
 
 
 @lru_cache
@@ -218,7 +219,6 @@ def other_values(run: PlannedRun) -> str:
     that an older run lacks is passed over."""
     stored, wanted = flat(run.directory.config()), flat(run.config.model_dump())
     for settings in (stored, wanted):
-        settings["engine.threads"] = 0
         if path := settings.get("base.path"):
             short = Path(path).name if run.directory.results_only else str(Path(path).resolve())
             settings["base.path"] = short
@@ -256,7 +256,7 @@ def save_runs(plan: RecipePlan) -> None:
         births = "".join(json.dumps(birth) + "\n" for birth in stored.read("lineage"))
         write_atomically(folder / "lineage.jsonl", births)
         # Without the time, equal results are equal bytes.
-        (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+        write_atomically(folder / "metrics.jsonl.gz", gzip.compress(text.encode(), mtime=0))
 
 
 def _line(line: Mapping[str, Any]) -> str:

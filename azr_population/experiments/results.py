@@ -97,7 +97,7 @@ def draw(plan: RecipePlan) -> Path:
         files["hypotheses.csv"] = hypotheses.drop(columns="sentence")
         parts.append(_hypotheses_markdown(recipe, hypotheses))
     if recipe.table:
-        files["table.csv"] = results.drop(columns="differs", errors="ignore")
+        files["table.csv"] = results.drop(columns=["differs", "step"], errors="ignore")
         parts += [
             _table_markdown(recipe, rows, results),
             _TABLE_NOTE.format(baseline=recipe.baseline),
@@ -164,8 +164,8 @@ def results_table(
 ) -> pd.DataFrame:
     """A line per row and arm: mean and difference to the baseline, each with its interval; p, also
     corrected by Holm within its `family` (`hypotheses`, or all other `differences`); the values of
-    the seeds; and whether it `differs`: by p, or by the hypothesis, and never at a number of seeds
-    that was not planned."""
+    the seeds; and whether it `differs`: by p, or by the hypothesis; None at a number of seeds that
+    was not planned."""
     baseline, against = recipe.baseline, f"minus_{recipe.baseline}_"
     tests = {
         (label, arm): samples.difference(arm, baseline) if baseline not in ("", arm) else NOTHING
@@ -173,13 +173,19 @@ def results_table(
         for arm in samples.by_arm
     }
     decided = {
-        (line.row, line.arm): (line.p, "hypotheses", line.verdict in ("shown", "refuted"))
+        (line.row, line.arm): (
+            line.p,
+            "hypotheses",
+            None
+            if line.verdict.startswith("not decided")
+            else line.verdict in ("shown", "refuted"),
+        )
         for line in hypotheses.itertuples()
         if line.than == baseline and not line.margin
     }
     family = with_holm({key: test for key, test in tests.items() if key not in decided})
     decided |= {
-        key: (test.p, "differences", test.p < LEVEL and set(test.counts) == {planned})
+        key: (test.p, "differences", test.p < LEVEL if set(test.counts) == {planned} else None)
         for key, test in family.items()
     }
     lines: list[dict[str, Any]] = []
@@ -188,6 +194,7 @@ def results_table(
             test, (p, name, differs) = tests[label, arm], decided[label, arm]
             lines.append(
                 {"row": label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
+                | {"step": row.step}
                 | {"arm": arm, "n": len(values), **_bounds("", rows[label].value(arm))}
                 | {**_bounds(against, test), "p": test.p, "p_corrected": p}
                 | {

@@ -51,13 +51,19 @@ class EvalResult:
     def metrics(self) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl` (docs/records.md); greedy unless the name
         says otherwise; `disagreement` is at temperature 1."""
-        greedy = [mean(scores["greedy"]) for scores in self.scores]
+        by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
+        unjudged = [None in scores for scores in by_task]
+        of_members = [
+            {name: [None if void else score for score, void in zip(scores, unjudged, strict=True)]
+             for name, scores in by.items()}
+            for by in self.scores
+        ]  # fmt: skip
+        greedy = [mean(scores["greedy"]) for scores in of_members]
         pairs = list(zip(self.members, greedy, strict=True))
         mus = [member.rating.mu for member, score in pairs if score is not None]
         known = [score for score in greedy if score is not None]
-        by_task = list(zip(*(scores["greedy"] for scores in self.scores), strict=True))
         values: dict[str, float | None] = {
-            name: mean(mean(scores[name]) for scores in self.scores) for name in self.scores[0]
+            name: mean(mean(scores[name]) for scores in of_members) for name in of_members[0]
         }
         values |= {
             "best": max(known, default=None),
@@ -65,14 +71,14 @@ class EvalResult:
             "samples": float(self.held_out.samples),
             "disagreement": mean(
                 abs(first - second)
-                for pair in combinations([scores["t1"] for scores in self.scores], 2)
+                for pair in combinations([scores["t1"] for scores in of_members], 2)
                 for first, second in zip(*pair, strict=True)
                 if first is not None and second is not None
             ),
-            "unjudged": float(sum(None in scores for scores in by_task)) or None,
+            "unjudged": float(sum(unjudged)) or None,
             "rating_corr": _correlation(mus, known),
         }
-        if skill := reliability([scores["greedy"] for scores in self.scores]):
+        if skill := reliability([scores["greedy"] for scores in of_members]):
             values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
         strata = self.held_out.strata
         parts = [stratum.partition("/")[0] for stratum in strata]
@@ -80,16 +86,16 @@ class EvalResult:
             for group in dict.fromkeys(groups):
                 values[f"greedy/{group}"] = mean(
                     score
-                    for scores in self.scores
+                    for scores in of_members
                     for score, name in zip(scores["greedy"], groups, strict=True)
                     if name == group
                 )
         for part in dict.fromkeys(parts):
-            of_members = (
+            of_part = (
                 mean(s for s, name in zip(scores["greedy"], parts, strict=True) if name == part)
-                for scores in self.scores
+                for scores in of_members
             )
-            values[f"worst/{part}"] = min((s for s in of_members if s is not None), default=None)
+            values[f"worst/{part}"] = min((s for s in of_part if s is not None), default=None)
         metrics = {f"eval/{name}": value for name, value in values.items()}
         metrics |= {f"{member.name}/eval/greedy": score for member, score in pairs}
         return {name: value for name, value in metrics.items() if value is not None}
@@ -192,19 +198,30 @@ def held_out_eval(domain: Domain, config: Config) -> HeldOutEval:
     """The eval of a run's `eval` group, with the task types of the run. Raises UserError: an
     `eval.strata` does not exist."""
     evals, types = config.eval, domain.resolve_types(config.task.types)
-    strata = domain.strata(evals.tasks_per_type) * len(types)
+    chosen, strata = eval_places(domain, config)
     tasks = domain.eval_tasks(evals.tasks_per_type, evals.seed, types)
-    if wanted := set(evals.strata):
-        names = [{stratum, *stratum.split("/")} for stratum in strata]
-        if unknown := wanted.difference(*names):
-            raise UserError(
-                f"eval.strata={unknown.pop()} does not exist; choose from "
-                f"{', '.join(dict.fromkeys(strata)) or 'none'}",
-                key="eval.strata",
-            )
-        chosen = [number for number, groups in enumerate(names) if wanted & groups]
-        tasks, strata = [tasks[n] for n in chosen], [strata[n] for n in chosen]
+    if chosen is not None:
+        tasks = [tasks[n] for n in chosen]
     return HeldOutEval(tasks, evals.samples, evals.seed, strata)
+
+
+def eval_places(domain: Domain, config: Config) -> tuple[Sequence[int] | None, list[str]]:
+    """Which of the domain's eval tasks are those of `eval.strata` (None: all), and the stratum of
+    each, where the domain has any. Raises UserError: an `eval.strata` does not exist."""
+    evals, types = config.eval, domain.resolve_types(config.task.types)
+    strata = domain.strata(evals.tasks_per_type) * len(types)
+    wanted = set(evals.strata)
+    if not wanted:
+        return None, strata
+    names = [{stratum, *stratum.split("/")} for stratum in strata]
+    if unknown := wanted.difference(*names):
+        raise UserError(
+            f"eval.strata={unknown.pop()} does not exist; choose from "
+            f"{', '.join(dict.fromkeys(strata)) or 'none'}",
+            key="eval.strata",
+        )
+    chosen = [number for number, groups in enumerate(names) if wanted & groups]
+    return chosen, [strata[n] for n in chosen]
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -248,8 +249,12 @@ class RunDirectory:
                 with path.open("rb") as file:
                     yield from jsonl.bounded(file)
         if record == "metrics" and self.results_only:
-            with gzip.open(self.path / "metrics.jsonl.gz") as packed:
-                yield from jsonl.bounded(packed)
+            source = self.path / "metrics.jsonl.gz"
+            try:
+                with gzip.open(source) as packed:
+                    yield from jsonl.bounded(packed)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise UserError(f"{source} is damaged ({error}); restore it") from error
 
     def _files(self, record: str) -> tuple[Path, Path]:
         """The files with the older and the newer lines; only `BOUNDED` records have older ones."""

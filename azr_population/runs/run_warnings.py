@@ -50,7 +50,7 @@ class Watch:
         self._generation: dict[str, Any] = {}
         """Of each member in the line before: the line of a birth has the child's generation and the
         results of the member that it replaced."""
-        self._best: dict[tuple[str, Any], Sequence[float]] = {}
+        self._best: dict[tuple[str, Any], Sequence[float | None]] = {}
         self._given: set[tuple[str, Any, str]] = set()
 
     def read(self, lines: Iterable[Record], evals: Iterable[Record] = ()) -> list[RunWarning]:
@@ -93,19 +93,22 @@ class Watch:
         `FORGETS` standard errors of the difference over tasks."""
         for row in rows:
             member, generation, step = str(row.get("member")), row.get("generation"), row["step"]
-            scores = [score for score in row.get("greedy") or () if score is not None]
-            if not scores:
+            scores = row.get("greedy") or ()
+            if all(score is None for score in scores):
                 continue
             best = self._best.setdefault((member, generation), scores)
-            if len(best) != len(scores) or sum(scores) >= sum(best):
+            # Tasks that could not be judged in either eval count in neither.
+            judged = [(a, b) for a, b in zip(best, scores, strict=False)
+                      if a is not None and b is not None]  # fmt: skip
+            gaps = [a - b for a, b in judged]
+            if len(best) != len(scores) or sum(gaps) <= 0:
                 self._best[member, generation] = scores
                 continue
-            gaps = [a - b for a, b in zip(best, scores, strict=True)]
             drop = sum(gaps) / len(gaps)
             variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
             certain = len(gaps) > 1 and drop > FORGETS * math.sqrt(variance / len(gaps))
             if certain and self._is_new(member, generation, "forgets"):
-                score, most = (sum(values) / len(values) for values in (scores, best))
+                most, score = (sum(values) / len(values) for values in zip(*judged, strict=True))
                 text = (
                     f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step},"
                     f" {most:.0%} at its best (members/best keeps the run's best student)"

@@ -110,6 +110,7 @@ ALIKE = (0.40, 0.41, 0.42)
     [
         ("eval.tasks_per_type differs", ALIKE, changed("eval.tasks_per_type", 20)),
         ("eval.seed differs", ALIKE, changed("eval.seed", 8)),
+        ("eval.strata differs", ALIKE, changed("eval.strata", ["deep"])),
         ("task.types differs", ALIKE, changed("task.types", ["code_o", "code_i"])),
         ("engine.max_answer_tokens differs", ALIKE, changed("engine.max_answer_tokens", 5)),
         *((f"{key} of b is unknown", ALIKE, changed(key)) for key in KEYS),
@@ -138,6 +139,7 @@ def test_an_arm_is_called_by_the_end_of_its_path_that_no_other_unnamed_one_has(t
     a, b, c = map(str, paths)
     assert [arm.name for arm in arms_of([a, b, c])] == ["a/4t4s", "b/4t4s", "1t1s"]
     assert [arm.name for arm in arms_of([f"first={a}", b, c])] == ["first", "4t4s", "1t1s"]
+    assert [arm.name for arm in arms_of([f"4t4s={a}", b])] == ["4t4s", "b/4t4s"]
 
 
 @pytest.mark.parametrize("score", [0.4, 0.5])

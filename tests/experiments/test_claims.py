@@ -67,18 +67,24 @@ def test_a_claim_is_the_title_only_where_the_intervals_bear_it_out(arms, holds, 
 
 @pytest.mark.parametrize(
     ("differs", "mean", "said"),
-    [(True, 0.2, "above"), (True, -0.2, "below"), (False, 0.2, "no difference shown")],
+    [
+        (True, 0.2, ", against the single agent: above with the pair (1T+1S)"),
+        (True, -0.2, ", against the single agent: below with the pair (1T+1S)"),
+        (False, 0.2, ", against the single agent: no difference shown with the pair (1T+1S)"),
+        (None, 0.2, ""),
+    ],
 )
 def test_levels_are_compared_as_the_table_compares_them(differs, mean, said, tmp_path):
     row = {"metric": "eval/greedy", "reduce": "last", "role": "", "arm": "1t1s"}
-    results = pd.DataFrame([{**row, "minus_single_mean": mean, "differs": differs}])
+    of_another = {**row, "step": 10, "minus_single_mean": -mean, "differs": True}
+    results = pd.DataFrame(
+        [{**row, "step": None, "minus_single_mean": mean, "differs": differs}, of_another]
+    )
     chart = {"metric": "eval/greedy", "title": "Held-out tasks", "reduce": "last"}
     seeds = {f"seed_{i}": run(0.3, 0.4 + i / 100, "eval/greedy") for i in range(3)}
     tables = {"single": seeds, "1t1s": seeds}
     _, claim, svg = drawn(tmp_path, chart, tables, results)
-    assert claim == (
-        f"Held-out tasks at the end, against the single agent: {said} with the pair (1T+1S)"
-    )
+    assert claim == f"Held-out tasks at the end{said}"
     assert "41.0% [38.5, 43.5]" in words(svg)
 
 

@@ -35,6 +35,7 @@ from azr_population.experiments.results import (
     _scope,
     draw,
 )
+from azr_population.runs import RunDirectory
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -85,6 +86,24 @@ def test_runs_are_planned_seed_by_seed_and_reused_when_longer(planned):
     assert [run.finished for run in planned] == [True, False, False, False]
     assert planned[0].seconds_left == 0 and planned[1].seconds_left == 8.0
     check_runs(planned)
+
+
+def test_a_run_is_finished_when_its_members_are_stored(planned):
+    played(planned[0])
+    assert planned[0].finished
+    (planned[0].directory.checkpoints / "step_2").mkdir()  # it was killed before the next one
+    assert not planned[0].finished
+
+
+def test_committed_metrics_that_are_damaged_are_one_line(planned, tmp_path, monkeypatch):
+    folder = tmp_path / "recipes"
+    monkeypatch.setattr("azr_population.experiments.plan.recipes_folder", lambda: folder)
+    played(planned[0])
+    save_runs(plan(tmp_path, seeds="1"))
+    (file,) = folder.rglob("metrics.jsonl.gz")
+    file.write_bytes(file.read_bytes()[:-20])
+    with refuses(f"{file} is damaged"):
+        list(RunDirectory(file.parent).read("metrics"))
 
 
 def test_runs_that_are_missing_or_unfinished_are_named(planned, tmp_path):

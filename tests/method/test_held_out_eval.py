@@ -127,6 +127,12 @@ def test_metrics_are_those_of_a_known_table(held_out):
     assert metrics["eval/rating_corr"] == pytest.approx(-1.0)
     # Of three pairs: 0.5 at the second task, 0.5 at the first, and both.
     assert metrics["eval/disagreement"] == pytest.approx(2.0 / 12)
+    # A task that could not be judged for one counts for nobody.
+    scores[2]["greedy"][0] = None
+    metrics = EvalResult(held_out, members, scores).metrics()
+    assert [metrics[f"eval/{name}"] for name in ("best", "worst", "greedy/deep", "unjudged")] == [
+        1.0, pytest.approx(2 / 3), pytest.approx(1 / 3), 1.0,
+    ]  # fmt: skip
 
 
 def test_the_tasks_are_those_of_the_evals_seed_whatever_the_runs(config):

@@ -61,6 +61,19 @@ def test_a_student_forgets_when_its_eval_falls_by_more_than_noise(scores, step):
     assert [line[:3] for line in found] == ([(step, "student_0", "forgets")] if step else [])
 
 
+def test_tasks_that_could_not_be_judged_are_left_out_of_both_evals():
+    def rows(*greedy):
+        return [{"step": 10 * n, "member": "student_0", "generation": 0, "greedy": scores}
+                for n, scores in enumerate(greedy, 1)]  # fmt: skip
+
+    many, few = [1.0] * 60 + [0.0] * 40, [1.0] * 20 + [0.0] * 79 + [None]
+    (warning,) = Watch().read([], rows(many, few))
+    assert warning[:3] == (20, "student_0", "forgets")
+    # The same answers but for one task in each: no neighbours are paired.
+    alternating = [1.0, 0.0] * 50
+    assert not Watch().read([], rows([None, *alternating[1:]], [*alternating[:-1], None]))
+
+
 def test_a_child_is_judged_by_its_own_records():
     parent, child = evals(90, 88), evals(50, 20)
     rows = [{**row, "generation": 0} for row in parent] + [

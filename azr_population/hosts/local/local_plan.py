@@ -20,6 +20,7 @@ from azr_population.engines.torch_rollout import refuse_recurrent
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.config_check import faults, plan_page, population_lines
+from azr_population.method.held_out_eval import eval_places
 from azr_population.method.run_plan import RunPlan
 from azr_population.runs.directory import RunDirectory, next_folder
 from azr_population.weights.bank import target_layers
@@ -186,8 +187,10 @@ def _lines(plan: RunPlan, folder: str) -> Iterator[str]:
         f"{population.batch_size * len(roster)} rows trained on ({population.batch_size} a member)"
     )
     if evals.every:
+        chosen, _ = eval_places(plan.domain, config)
+        count = evals.tasks_per_type * len(plan.types) if chosen is None else len(chosen)
         yield (
-            f"eval: {evals.tasks_per_type * len(plan.types)} tasks for each of "
+            f"eval: {count} tasks for each of "
             f"{len(roster.students)} members after the first step, every {evals.every}, after the "
             "last; compare --plan says which differences between runs can be shown"
         )

@@ -172,12 +172,12 @@ def _run(plan: RunPlan, directory: RunDirectory, view: View | None, new: bool = 
                 )
             state.load(checkpoint)
         with writing(f"run.dir={directory.path}"):
+            directory.truncate(play.step)
             if checkpoint:
                 # A crash may have come between the checkpoint and the members' folders.
                 state.folders.export()
             else:
                 state.begin()
-            directory.truncate(play.step)
             # What a later resume goes by, such as more steps.
             write_atomically(directory.path / "config.yaml", to_yaml(config))
         return Run(directory.path, _play(state, view))

@@ -39,6 +39,16 @@ def test_a_dry_run_starts_none(tmp_path, capsys):
     assert main(["train", "--dry-run", *typed]) == 0
 
 
+def test_it_counts_the_tasks_of_the_evals_strata():
+    halves = ["population=1t1s", "eval.tasks_per_type=24"]
+    for strata, count in (("[]", 24), ("[deep]", 12)):
+        assert any(
+            f"eval: {count} tasks" in line for line in planned([*halves, f"eval.strata={strata}"])
+        )
+    with refuses("eval.strata=deap does not exist"):
+        planned([*halves, "eval.strata=[deap]"])
+
+
 def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
     small = [
         "population.batch_size=4",
