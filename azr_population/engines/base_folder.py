@@ -15,6 +15,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
 
@@ -32,9 +33,10 @@ MOST_MODULES = 10_000
 """Layers or experts of a base."""
 _UNREADABLE = (
     OSError, ValueError, KeyError, ImportError, RuntimeError, UnpicklingError, SafetensorError,
+    StrictDataclassError,
 )  # fmt: skip
 """Errors of transformers about a folder: ImportError for the package of a quantisation,
-RuntimeError for weights of other shapes."""
+RuntimeError for weights of other shapes, StrictDataclassError for values of another type."""
 
 
 def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") -> Path:

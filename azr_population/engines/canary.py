@@ -111,9 +111,12 @@ class Canary:
 
 
 def is_better(other: Tensor, member: Tensor) -> bool:
-    """Whether differences [tokens] are smaller than the member's by more than chance."""
+    """Whether differences [tokens] are smaller than the member's by more than chance; of one token
+    nobody knows."""
     less = member - other
-    by_chance = 3 * float(less.std(unbiased=False)) / len(less) ** 0.5
+    if len(less) < 2:
+        return False
+    by_chance = 3 * float(less.std()) / len(less) ** 0.5
     return bool(other.mean() < BETTER * member.mean()) and float(less.mean()) > by_chance
 
 

@@ -137,9 +137,14 @@ def decode(
     # By step: what is NaN in one row is so in its neighbours' a step later, where all members'
     # factors are one matrix.
     if len(broken := (~torch.isfinite(logprobs)).nonzero()):
+        if (slot := slots[int(broken[0, 1]) // n]) < 0:
+            raise UserError(
+                "the base has NaN or infinite logits: take base.dtype=float32 or bfloat16, or "
+                "another base"
+            )
         raise UserError(
-            f"the member in slot {slots[int(broken[0, 1]) // n]} has NaN or infinite logits: its "
-            "weights diverged; go back to a checkpoint before that, or take smaller steps"
+            f"the member in slot {slot} has NaN or infinite logits: its weights diverged; go back "
+            "to a checkpoint before that, or take smaller steps"
         )
     columns = (t.tolist() for t in (written.t(), logprobs.t(), counts, finished))
     completions = [

@@ -56,8 +56,13 @@ def token_log_probs(model: nn.Module, batch: MicroBatch) -> tuple[Tensor, Tensor
 def _head(model: nn.Module) -> nn.Linear | None:
     """The output head, where log-probabilities can be made of it alone."""
     head = getattr(model, "get_output_embeddings", lambda: None)()
-    config = getattr(model, "config", None)
-    changed = any(getattr(config, name, None) not in (None, 1, 1.0) for name in _AFTER_THE_HEAD)
+    config: Any = getattr(model, "config", None)
+    of_text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    changed = any(
+        getattr(each, name, None) not in (None, 1, 1.0)
+        for each in (config, of_text)
+        for name in _AFTER_THE_HEAD
+    )
     if changed or not isinstance(head, nn.Linear):
         return None
     # A subclass has weights of another kind (quantised); a hook is a member's update.

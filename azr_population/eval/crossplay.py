@@ -121,9 +121,11 @@ def play(
     """
     by_address = [find_members(address, every=every) for address in addresses]
     stored = [member for members in by_address for member in members if member.folder]
-    for label, count in Counter(member.label for member in stored).items():
+    labels = [member.label for member in stored]
+    labels += {m.run.path.resolve(): m.run_label for m in stored if m.run}.values()
+    for label, count in Counter(labels).items():
         if count > 1:
-            raise UserError(f"two members are called {label}; name each once, or rename a folder")
+            raise UserError(f"two are called {label}; name each once, or rename a folder")
     teachers = [member for member in stored if member.proposes]
     students = [member for member in stored if member.solves]
     for role, side in (("teacher", teachers), ("student", students)):

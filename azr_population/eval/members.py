@@ -36,9 +36,10 @@ from azr_population.reading.run_data import RunData
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.runs.directory import RunDirectory, member_folders, split_address, steps
 from azr_population.runs.records import best_of, member_scores, metrics_of_members, role_of
+from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.founders import as_member
-from azr_population.weights.model_card import NANO
+from azr_population.weights.model_card import is_nano
 from azr_population.weights.peft_folder import CONFIG_FILE, WEIGHTS_FILE, load_adapter, read_config
 
 BASE, BEST = "base", "best"
@@ -83,8 +84,8 @@ class StoredMember:
 
     @property
     def run_label(self) -> str:
-        """The name of its run's folder; empty without a run."""
-        return self.run.path.resolve().name if self.run else ""
+        """The name of its run's folder, of a seed with its arm's; empty without a run."""
+        return label_of(self.run.path) if self.run else ""
 
     @property
     def label(self) -> str:
@@ -110,6 +111,12 @@ class StoredMember:
         digest = hashlib.sha256(file.read_bytes())
         digest.update(f"{config['r']} {config['lora_alpha']}".encode())
         return digest.hexdigest()[:12]
+
+
+def label_of(path: Path) -> str:
+    """The name of a folder; of `seed_1` with that of the folder it is in: `4t4s_seed_1`."""
+    parts = path.resolve().parts
+    return "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
 
 
 def find_members(
@@ -205,7 +212,7 @@ def _base_of(adapter: Path, base: Path | None) -> Path:
     named = str(read_config(adapter).get("base_model_name_or_path") or "")
     path = Path(os.path.expanduser(named))
     # The embedded base has another path on every machine.
-    if not path.is_dir() and named.endswith(NANO):
+    if not path.is_dir() and is_nano(named):
         path = Path(nano_base_path())
     if not named or not path.is_dir():
         raise UserError(
@@ -240,7 +247,7 @@ class LoadedMembers:
             if fingerprint(other) != fingerprint(base):
                 raise UserError(f"{other} is another base than {base}; measure them one by one")
         names = tuple(member.name for member in members)[:slots]
-        spec = _common_spec([_spec(member.folder) for member in members if member.folder])
+        spec = _common_spec([load_adapter(m.folder).spec for m in members if m.folder])
         settings = replace(settings, base=str(base), names=names, lora=spec)
         kind = settings.rollout_class
         kind.check(spec.rank)
@@ -290,13 +297,6 @@ class LoadedMembers:
         self.engine.rollout.close()
 
 
-def _spec(folder: Path) -> LoraSpec:
-    config = read_config(folder)
-    if isinstance(targets := config.get("target_modules"), list):
-        return LoraSpec(config["r"], float(config["lora_alpha"]), tuple(sorted(targets)))
-    return load_adapter(folder).spec
-
-
 def _common_spec(specs: Sequence[LoraSpec]) -> LoraSpec:
     """The shape of slots that hold adapters of these: their highest rank, all their layers."""
     if not specs:
@@ -340,10 +340,11 @@ def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> R
     by_run: dict[int, StoredMember] = {}
     for member in members:
         by_run.setdefault(id(member.run), member)
-    first, *others = by_run.values()
-    config, named = _config(first, overrides)
-    for other in others:
-        theirs, _ = _config(other, overrides)
+    configs = [(member, *_config(member, overrides)) for member in by_run.values()]
+    # Members without a run of ours had no rules and no prompts: they are asked as the others are.
+    configs = [each for each in configs if each[2]] or configs[:1]
+    (first, config, named), *others = configs
+    for other, theirs, _ in others:
         if theirs.task.domain != config.task.domain:
             raise UserError(f"{other.label} and {first.label} have tasks of different domains")
         if theirs.base.prompt_format != config.base.prompt_format:
@@ -358,6 +359,9 @@ def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> R
         say(f"torch sees no GPU, which {first.label} was set up for: computing on the CPU")
         device = "cpu"
     here = {"name": "torch", "workers": 1, "device": device}
+    if config.engine.rollout == "vllm" and not installed("vllm"):
+        say(f"vLLM, which sampled for {first.label}, is not installed here: torch samples")
+        here["rollout"] = "torch"
     engine = config.engine.model_copy(update=here)
     base = config.base.model_copy(update={"prompt_format": name, "path": str(first.base)})
     return RunPlan.of(config.model_copy(update={"engine": engine, "base": base}))

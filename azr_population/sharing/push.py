@@ -15,7 +15,7 @@ from azr_population.printable import card_line, print_lines
 from azr_population.reading.run_data import RunData
 from azr_population.runs.directory import split_address
 from azr_population.runs.records import metrics_of_members
-from azr_population.weights.model_card import HUB_NAME, NANO
+from azr_population.weights.model_card import HUB_NAME, is_nano
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 
@@ -160,7 +160,7 @@ def _base(path: str, name: str | None) -> str | None:
     """The base's name on the Hub; None for the embedded one, which is in this package only."""
     if name is not None and not HUB_NAME.fullmatch(name):
         raise UserError(f"--base {name} is not a name on the Hub; give OWNER/NAME")
-    if name or path.endswith(NANO):
+    if name or is_nano(path):
         return name
     if HUB_NAME.fullmatch(path) and not Path(path).exists():
         return path

@@ -8,7 +8,7 @@ import torch
 from azr_population.errors import UserError
 from azr_population.registry import trust
 from azr_population.weights.breeding import Operator, all_operators, breed, get_operator
-from azr_population.weights.model_card import base_name
+from azr_population.weights.model_card import base_name, is_nano
 from azr_population.weights.operator import OPERATORS
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
@@ -32,13 +32,14 @@ def write_child(
     options = operator.resolve(_settings(settings))
     if len(parents) != operator.parents:
         raise UserError(f"{operator.name} takes {_parents(operator)}; {len(parents)} are named")
-    bases = {str(read_config(folder).get("base_model_name_or_path")) for folder in parents}
+    named = [str(read_config(folder).get("base_model_name_or_path") or "") for folder in parents]
+    bases = {"nano" if is_nano(base) else base for base in named}
     if len(bases) > 1:
         raise UserError(f"the parents have different bases: {', '.join(sorted(bases))}")
     adapters = [load_adapter(folder) for folder in parents]
     generator = torch.Generator().manual_seed(seed)
     child, breeding = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
-    (base,) = bases
+    base = named[0]
     facts: dict[str, object] = {
         "base": base_name(base),
         "operator": name,

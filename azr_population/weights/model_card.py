@@ -12,8 +12,13 @@ from azr_population.weights.adapter import Adapter
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """`Qwen/Qwen2.5-Coder-1.5B`; not a path that begins with `.`, `/` or `~`."""
-NANO = "nano/weights"
-"""The end of the embedded base's path."""
+
+
+def is_nano(base: str) -> bool:
+    """Whether a base's name or path is that of the embedded one, which has another path on every
+    machine, and none in what is pushed."""
+    return base == "nano" or base.endswith("nano/weights")
+
 
 _CARD = """\
 ---
@@ -38,7 +43,7 @@ model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), ".
 
 def base_name(base: str) -> str:
     """The name of a base: a name on the Hub as it is, a folder without its path."""
-    if base.endswith(NANO):
+    if is_nano(base):
         return "nano"
     return base if HUB_NAME.fullmatch(base) else PurePath(base).name
 

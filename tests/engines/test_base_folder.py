@@ -82,6 +82,7 @@ DAMAGE = {
     "config.json": [
         {"model_type": "qwen9"},
         {"hidden_size": 96},
+        {"num_attention_heads": 7},
         {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}},
     ],
 }

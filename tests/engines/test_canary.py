@@ -7,7 +7,7 @@ import torch
 from refusals import refuses
 
 from azr_population.engines.assembly import LocalEngine
-from azr_population.engines.canary import Canary
+from azr_population.engines.canary import Canary, is_better
 from azr_population.engines.engine import NO_ADAPTER, Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.torch_rollout import TorchRollout
 
@@ -50,6 +50,27 @@ def test_pushed_members_are_found_to_be_the_learners_and_others_are_named(pair):
     assert sorted(differences) == [NO_ADAPTER, 0, 2] and max(differences.values()) < 1e-5
     with refuses("teacher_1"):
         canary.check(rollout, learner, [0, 1])
+
+
+def test_what_is_written_or_loaded_is_pushed(pair):
+    learner, rollout, _ = pair
+    engine = LocalEngine(rollout, learner)
+
+    def alike(slot, of=None):
+        ours, theirs = (bank.parameters_of(n) for bank, n in (
+            (rollout.bank, slot), (learner.bank, slot if of is None else of)))  # fmt: skip
+        return all(map(torch.equal, ours, theirs))
+
+    engine.write(1, learner.read(2))
+    assert alike(1) and alike(1, of=2) and not alike(0)
+    engine.load_state_dict(engine.state_dict())
+    assert alike(0) and alike(1) and alike(2)
+
+
+def test_one_token_makes_no_member_better():
+    few = torch.tensor([0.05]), torch.tensor([0.10])
+    many = torch.tensor([0.05, 0.06, 0.05, 0.06]), torch.tensor([0.4, 0.5, 0.45, 0.5])
+    assert not is_better(*few) and is_better(*many)
 
 
 @pytest.mark.parametrize("error", [0.02, float("nan")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from counted import Counted
@@ -60,6 +62,10 @@ def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch,
 def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, field):
     assert scoring._head(engine.model) is engine.model.lm_head
     setattr(engine.model.config, field, 30.0)
+    assert scoring._head(engine.model) is None
+    nested, text = SimpleNamespace(), engine.model.config
+    nested.get_text_config = lambda: text
+    engine.model.config = nested
     assert scoring._head(engine.model) is None
 
 

@@ -15,6 +15,7 @@ from azr_population.config.load import load_config, to_yaml
 from azr_population.config.schema import PROMPT_DATE
 from azr_population.engines.engine import EngineSettings
 from azr_population.errors import UserError
+from azr_population.eval import members as members_module
 from azr_population.eval.members import (
     NO_MEMBERS,
     LoadedMembers,
@@ -100,6 +101,36 @@ def test_members_of_a_gpu_s_run_are_asked_where_there_is_none(played, monkeypatc
     assert plan.engine.device == "cpu" and "no GPU" in capsys.readouterr().err
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert plan_of(members).engine.device == "cuda"
+
+
+def test_members_that_vllm_sampled_are_asked_by_torch_where_there_is_none(
+    played, monkeypatch, capsys
+):
+    (played / "config.yaml").write_text(to_yaml(load_config(["engine.rollout=vllm"])))
+    monkeypatch.setattr(members_module, "installed", lambda name: False)
+    assert plan_of(find_members(played)).engine.rollout == "torch"
+    assert "not installed here: torch samples" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_run_is_asked_as_the_run_beside_it(played, tmp_path):
+    prompts = ["base=hf", "base.prompt_format=chat", f"base.path={BASE}", "task.types=[code_i]"]
+    (played / "config.yaml").write_text(to_yaml(load_config(prompts)))
+    alone = find_members(adapter(tmp_path / "alone"))[1:]
+    for members in (find_members(played) + alone, alone + find_members(played)):
+        config = plan_of(members).config
+        assert (config.base.prompt_format, list(config.task.types)) == ("chat", ["code_i"])
+
+
+def test_names_of_layers_that_an_adapter_has_not_are_passed_over(played):
+    file = played / "members/student_0/adapter_config.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps(config | {"target_modules": [*config["target_modules"], "c_attn"]}))
+    LoadedMembers(find_members(played / "student_0"), EngineSettings("", (), NO_MEMBERS))
+
+
+def test_a_seed_is_called_by_its_arm_too(played, tmp_path):
+    seed = played.rename(tmp_path / "seed_1")
+    assert {member.run_label for member in find_members(seed)} == {f"{tmp_path.name}_seed_1"}
 
 
 def test_members_of_a_role(played, tmp_path):

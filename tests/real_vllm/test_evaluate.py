@@ -37,11 +37,10 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
             requests = [
                 provider.Request(
                     api.target,
-                    (ChatMessageUser(content=text, metadata={"raw": True}),),
+                    [ChatMessageUser(content=text, metadata={"raw": True})],
                     24,
-                    0,
-                    1,
-                    0,
+                    (0.0, 1.0, 0),
+                    (),
                 )
                 for text in texts
             ]

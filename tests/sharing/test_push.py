@@ -15,6 +15,7 @@ from fakes import http_server
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
+from azr_population.eval.members import find_members
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
@@ -160,8 +161,8 @@ def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
     assert "[teacher_1](teacher_1)" in (out / "README.md").read_text()
 
 
-def edit_config(members, **fields):
-    file = members.member("teacher_0") / "adapter_config.json"
+def edit_config(members, name="teacher_0", **fields):
+    file = members.member(name) / "adapter_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | fields))
 
 
@@ -184,6 +185,11 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
     assert (
         json.loads((out / "adapter_config.json").read_text())["base_model_name_or_path"] == "nano"
     )
+    # It is opened where it is pulled, and bred with one of another installation.
+    assert find_members(out)[0].base == Path(nano_base_path())
+    parents = [str(out), str(members.member("teacher_1"))]
+    edit_config(members, name="teacher_1", base_model_name_or_path="/elsewhere/nano/weights")
+    assert main(["evolve", "dare", *parents, "--out", str(tmp_path / "child")]) == 0
 
 
 def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path, capsys):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -123,7 +124,7 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
                     json.dumps(row, ensure_ascii=False).encode()  # raises for a lone surrogate
                 yield benchmark.problem({**row, **where})
             offset += len(line)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         expected = f"not a row of {benchmark.title}"

@@ -8,6 +8,7 @@ sandbox, and so do the canonical ones, whose outputs are right.
 from __future__ import annotations
 
 import marshal
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -147,6 +148,8 @@ def _evalplus(name: str) -> ModuleType:
 
 
 def _sanitized(completion: str, entry_point: str) -> str:
+    # No program has these, and Python's parser raises at them what evalplus does not expect.
+    completion = re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", completion)
     return str(_evalplus("evalplus.sanitize").sanitize(completion, entry_point))
 
 

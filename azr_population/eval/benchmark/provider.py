@@ -60,13 +60,14 @@ class SharedRollout:
 
     def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
         self.dtype, self.device, self.rollout = dtype, device, rollout
-        self.targets: set[StoredMember] = set()
+        self.targets: dict[StoredMember, str] = {}
+        """Those that may be asked, with the hash of their weights."""
         # Inspect starts samples one by one: a full batch is worth a wait.
         self.batcher = Batcher(
             self.generate, batch_size, lambda request: request.sampling, wait=1.0
         )
         self._loaded: LoadedMembers | None = None
-        self._members: set[StoredMember] = set()
+        self._members: dict[StoredMember, str] = {}
 
     def generate(self, requests: list[Request]) -> list[ModelOutput]:
         """A completion for each request; they are sampled alike."""
@@ -94,14 +95,15 @@ class SharedRollout:
 
     def _load(self, targets: set[StoredMember]) -> LoadedMembers:
         """An engine with these targets: the one that is loaded, or a new one in its place."""
-        if self._loaded is None or not targets <= self._members:
+        wanted = {target: self.targets[target] for target in targets}
+        if self._loaded is None or not wanted.items() <= self._members.items():
             if self._loaded is not None:
                 self._loaded.close()
                 self._loaded = None
             together = sorted(self.targets, key=lambda target: str(target.folder or ""))
             how = EngineSettings("", (), NO_MEMBERS, self.device, self.dtype, rollout=self.rollout)
             self._loaded = LoadedMembers(together, how, scores=False)
-            self._members = set(together)
+            self._members = dict(self.targets)
         return self._loaded
 
 
@@ -131,7 +133,7 @@ class PopulationAPI(ModelAPI):
         super().__init__(model_name, base_url, api_key, [], config)
         self.target = find_members(model_name, Path(base) if base else None)[-1]
         self.shared = shared_rollout(self.target.base, dtype, device, rollout, batch_size)
-        self.shared.targets.add(self.target)
+        self.shared.targets[self.target] = weights
 
     def max_connections(self) -> int:
         """Connections, as many as a batch holds: the rollout is one queue."""

@@ -22,7 +22,7 @@ from azr_population.eval.benchmark.benchmarks import (
 )
 from azr_population.eval.benchmark.problem import NO_ANSWER
 from azr_population.eval.benchmark.tasks import TASKS
-from azr_population.eval.members import BASE, StoredMember, find_members
+from azr_population.eval.members import BASE, StoredMember, find_members, label_of
 from azr_population.files import write_atomically
 from azr_population.reading.run_data import RunData
 from azr_population.registry import trust
@@ -110,9 +110,7 @@ def run_benchmarks(
 
 def _place(path: Path) -> tuple[str, Path]:
     """The target's name in the table, and the folder of its figures and logs."""
-    parts = path.resolve().parts
-    label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
-    is_run = RunDirectory(path).exists
+    label, is_run = label_of(path), RunDirectory(path).exists
     return label, path / "evaluation" if is_run else Path("evaluations") / label
 
 

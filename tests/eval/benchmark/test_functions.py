@@ -107,6 +107,17 @@ def test_odd_values_equal_themselves_and_nothing_else(judge, kind):
     assert (right.passed, wrong.passed) == (True, False), (right, wrong)
 
 
+def test_what_no_program_can_hold_costs_no_other_answer():
+    surrogate, nothing, right = FunctionProblem.read_all(
+        [(DOUBLE, "x = '\ud800'\0"), (DOUBLE, "\0"), (DOUBLE, DOUBLE.canonical)]
+    )
+    assert (
+        "\ud800" not in surrogate
+        and "\0" not in nothing
+        and right.strip() == DOUBLE.canonical.strip()
+    )
+
+
 def test_a_value_that_equals_nothing_passes_nobody(judge):
     asked = problem("def f(x):\n    return float('nan')", [[1]])
     assert [v.passed for v in judge(asked, asked.canonical)] == [False]

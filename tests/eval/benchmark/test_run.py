@@ -65,6 +65,7 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
 
     monkeypatch.setattr(provider.SharedRollout, "generate", recorded)
     provider.shared_rollout.cache_clear()
+    (played / "metrics.jsonl").write_text('{"step": 7}\n')
     about = settings(data, benchmarks="gsm8k,humaneval_plus", limit=1)
     results = run_benchmarks([str(played)], about, tmp_path / "table.csv")
     assert sum(map(len, batches)) == 4 * 2
@@ -76,6 +77,7 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
     assert len(pd.read_csv(tmp_path / "table.csv")) == len(results) == 7 * 3
     figures = json.loads((played / "evaluation/figures.json").read_text())
     assert figures["lines"][0]["role"] == "summary" and figures["temperature"] == 0
+    assert figures["step"] == 7
     batches.clear()
     run_benchmarks([str(played)], about, tmp_path / "table.tex")
     assert not batches
@@ -224,7 +226,7 @@ def test_figures_without_an_interval_are_read_by_compare(tmp_path):
         for epoch in (1, 2)
     ]
     path = tmp_path / "figures.json"
-    benchmark_run._write_figures(path, pd.DataFrame(rows), settings(""))
+    benchmark_run._write_figures(path, pd.DataFrame(rows), settings(""), None)
     cell = json.loads(path.read_text())["lines"][0]["cells"]["GSM8K"]
     assert cell == {"value": 0.5, "low": None, "high": None, "problems": 3}
     assert benchmark_figures(path)["mean"] == 0.5
