@@ -77,6 +77,7 @@ def test_a_difference_with_its_cost(tmp_path):
     assert pair.tokens == pytest.approx(2.1)
     for phrase in ("6.0", "3 seeds", "2.1"):
         assert phrase in pair.sentence
+    assert pair.sentence.endswith("; rewards differ")
 
 
 def test_unequal_lengths_are_compared_where_both_have_an_eval(tmp_path):

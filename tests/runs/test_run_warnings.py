@@ -125,6 +125,11 @@ def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):
         warn.recorded(SimpleNamespace(step=line["step"]), [], records)
         notes.append(len(records.notes))
     assert notes == [1, 0]
+    run.append("evals", evals(60))
+    records = StepRecords({"step": 22}, [], [], [], [], evals(60, 30)[1:])
+    warn = Warn(run, uses_replay=True)
+    warn.recorded(SimpleNamespace(step=22), [], records)
+    assert len(records.notes) == 1 and "forgets" in records.notes[0]
 
 
 def test_every_word_that_a_record_can_hold_has_a_meaning():

@@ -2,6 +2,7 @@
 
 import itertools
 
+import needs
 import pytest
 from test_functions import problem
 
@@ -111,3 +112,29 @@ def test_random_numbers_that_nothing_compresses_still_cross():
     wrong = "def f(n):\n    return ''"
     verdicts = FunctionProblem.judge([(asked, asked.canonical), (asked, wrong)])
     assert [v.passed for v in verdicts] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "right", "output", "passes"),
+    [
+        ("sum_div", [8], 7, 0, True),
+        ("sum_div", [8], 7, 1, False),
+        ("are_equivalent", [1, 2], True, False, True),
+        ("similar_elements", [(4, 5), (5, 4)], (4, 5), [5, 4], True),
+        ("similar_elements", [(4, 5), (5, 4)], (4, 5), [4], False),
+        ("check_str", ["a"], 1, None, False),
+    ],
+)
+def test_evalplus_s_special_rules(name, arguments, right, output, passes):
+    needs.module("evalplus", "-e '.[eval]'")
+    asked = FunctionProblem("own/f", "", name, "", [arguments], dataset="mbpp")
+    asked.expected = [[(told(right), 0.0)]]
+    assert functions._is_right(asked, 0, 0, told(output)) == passes
+
+
+def test_a_tolerance_that_a_float_began_holds_for_the_inputs_behind_it():
+    asked = problem("", [[1], [2]])
+    for first, second, place, passes in ((0.5, [0.5, 1], 1, True), ([0.5, 1], 0.5, 0, False)):
+        run = ProgramRun([told(first), told(second)])
+        asked.expected = [functions._expected(asked, [[1], [2]], run)]
+        assert functions._is_right(asked, 0, place, told([0.5 + 1e-7, 1])) == passes
