@@ -31,7 +31,8 @@ from azr_population.runs import RunDirectory
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """The options of `azr-population benchmark`, whose help has meanings and defaults."""
+    """The options of `azr-population benchmark`, whose help has meanings and defaults; the fields
+    with a default here are none."""
 
     benchmarks: str
     data: str
