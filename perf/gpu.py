@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -66,9 +67,11 @@ def main() -> None:
                 code = group.wait(limit)
                 ended = f"with exit code {code}" if code else ended
             except subprocess.TimeoutExpired:
-                os.killpg(group.pid, signal.SIGKILL)
-                group.wait()
                 ended = f"stopped after {limit:.0f} s"
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(group.pid, signal.SIGKILL)
+                group.wait()
         note(name, {"ended": ended, "seconds": round(time.monotonic() - start, 1)})
 
 

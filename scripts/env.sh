@@ -49,7 +49,7 @@ make_venv() {
         $sudo apt-get update -qq && $sudo apt-get install -y -qq "python$version-venv"
     fi
     if ! "$venv/bin/python" -c "import pip, sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null ||
-        { [ -f "$venv/installed" ] && [ "$(head -n 1 "$venv/installed")" != "$place" ]; }; then
+        grep -v -x -F "$place" <(head -n 1 "$venv/installed" 2>/dev/null) | grep -q '^Python '; then
         "$python" -m venv --clear "$venv"
     fi
 }
@@ -68,7 +68,7 @@ install_torch() {
 }
 
 # Where the environment was made: its programs name the place, so one that was moved or copied would be another's.
-place="Python $version in $PWD"
+place="Python $version in $(pwd -P)"
 wanted=$(echo "$place"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
 if [ "$wanted" != "$(cat "$venv/installed" 2>/dev/null || true)" ]; then
     echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"

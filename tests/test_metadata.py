@@ -61,7 +61,14 @@ def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
     assert len(pins) > 150 and pins["verl"] == "0.4.1" and pins["vllm"] == "0.8.5"
     floors = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["verl"]]
     for requirement in map(Requirement, floors):
-        if requirement.name in ("torch", "transformers", "peft", "hydra-core", "ray"):
+        if requirement.name in (
+            "torch",
+            "transformers",
+            "peft",
+            "huggingface_hub",
+            "hydra-core",
+            "ray",
+        ):
             assert requirement.specifier.contains(Version(pins[requirement.name])), requirement
 
 

@@ -168,6 +168,8 @@ class Measuring:
             mean = run.figures.get("mean")
             if mean is None:
                 return None, "has no benchmark figures", False
+            if run.stale_figures:
+                return None, f"has {run.stale_figures}", False
             if not metric.least <= mean <= metric.most:
                 return None, f"has an impossible value, {mean:g}", False
             return float(mean), "", False

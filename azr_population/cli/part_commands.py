@@ -73,7 +73,7 @@ def new(kind: str, name: str) -> None:
     type=float,
     default=2.0,
     metavar="S",
-    help="seconds per execution, a quarter of them on the processor",
+    help="wall-clock seconds per execution; of processor time a quarter",
 )
 @flag("--allow-unsandboxed", help="run even where programs cannot be confined, at your own risk")
 def referee(**limits: Any) -> None:

@@ -104,9 +104,9 @@ def _exercises(run: RunData) -> list[Exercise]:
         if row.get("phase") != "solve":
             continue
         # A record does not name its task. Where several fit, such as one with the input 1 and one
-        # with 12, it is the longest.
+        # with 12, it is the longest, and of copies that of the student who attempted it.
         fitting = [
-            (len("".join(texts)), exercise)
+            ((len("".join(texts)), exercise.student == row.get("member")), exercise)
             for exercise in by_teacher.get((row["step"], str(row.get("opponent"))), ())
             if _holds(row.get("prompt") or "", texts := run.domain.shown(exercise.task))
         ]

@@ -36,7 +36,8 @@ _UNREADABLE = (
     StrictDataclassError,
 )  # fmt: skip
 """Errors of transformers about a folder: ImportError for the package of a quantisation,
-RuntimeError for weights of other shapes, StrictDataclassError for values of another type."""
+RuntimeError for weights of other shapes, StrictDataclassError for values of another type or that do
+not fit."""
 
 
 def base_folder(path: str | Path, weights: bool = True, key: str = "base.path") -> Path:

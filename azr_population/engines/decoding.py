@@ -61,7 +61,7 @@ def decode(
     is the sampler's; the learner's own, which `log_probs` and an update compute, are from float32
     factors.
 
-    Raises UserError: a member's logits are not finite.
+    Raises UserError: a member's or the base's logits are not finite.
     """
     n, share = sampling.n, share and sampling.n > 1
     device, dtype = next((weight.device, weight.dtype) for weight in model.parameters())

@@ -121,9 +121,8 @@ def play(
     """
     by_address = [find_members(address, every=every) for address in addresses]
     stored = [member for members in by_address for member in members if member.folder]
-    labels = [member.label for member in stored]
-    labels += {m.run.path.resolve(): m.run_label for m in stored if m.run}.values()
-    for label, count in Counter(labels).items():
+    runs = {member.run.path.resolve(): member.run_label for member in stored if member.run}
+    for label, count in Counter([*(m.label for m in stored), *runs.values()]).items():
         if count > 1:
             raise UserError(f"two are called {label}; name each once, or rename a folder")
     teachers = [member for member in stored if member.proposes]

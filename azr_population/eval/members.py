@@ -114,9 +114,11 @@ class StoredMember:
 
 
 def label_of(path: Path) -> str:
-    """The name of a folder; of `seed_1` with that of the folder it is in: `4t4s_seed_1`."""
+    """The name of a folder; of `seed_1`, and of AZR's `population`, with that of the folder it is
+    in: `4t4s_seed_1`."""
     parts = path.resolve().parts
-    return "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
+    shared = parts[-1].startswith("seed_") or parts[-1] == "population"
+    return "_".join(parts[-2:]) if shared else parts[-1]
 
 
 def find_members(
@@ -341,9 +343,13 @@ def plan_of(members: Sequence[StoredMember], overrides: Sequence[str] = ()) -> R
     for member in members:
         by_run.setdefault(id(member.run), member)
     configs = [(member, *_config(member, overrides)) for member in by_run.values()]
-    # Members without a run of ours had no rules and no prompts: they are asked as the others are.
-    configs = [each for each in configs if each[2]] or configs[:1]
-    (first, config, named), *others = configs
+    # PEFT folders had no rules and no prompts, and runs inside AZR had AZR's: they are asked as the
+    # others are.
+    ours = [each for each in configs if each[2]] or configs[:1]
+    (first, config, named), *others = ours
+    for member, _, _ in configs:
+        if named and member.run and member.run.inside_azr:
+            say(f"{member.label}, of a run inside AZR, is asked and judged as {first.label}")
     for other, theirs, _ in others:
         if theirs.task.domain != config.task.domain:
             raise UserError(f"{other.label} and {first.label} have tasks of different domains")

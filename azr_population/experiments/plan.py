@@ -57,8 +57,9 @@ class PlannedRun:
 
     @property
     def done(self) -> int:
-        """Steps that are recorded; 0 if there is no run."""
-        return RunData(self.path).last if self.started else 0
+        """Steps up to which it is stored, members and all (a run that was killed has records behind
+        them); 0 if there is no run."""
+        return RunData(self.path).stored_step if self.started else 0
 
     @property
     def seconds_left(self) -> float:
@@ -71,9 +72,8 @@ class PlannedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether it is stored up to its last step, members and all (a run that was killed has
-        records behind them); a longer run serves as well."""
-        return self.started and RunData(self.path).stored_step >= self.steps
+        """Whether all its steps are `done`; a longer run serves as well."""
+        return self.started and self.done >= self.steps
 
 
 @lru_cache

@@ -72,7 +72,10 @@ def draw(plan: RecipePlan) -> Path:
         if (run := RunData(planned.path)).lines:
             runs.setdefault(planned.arm_name, {})[planned.path.name] = run
     tables = {
-        arm: {seed: run.of_run for seed, run in by_seed.items()} for arm, by_seed in runs.items()
+        arm: {
+            seed: run.of_run[run.of_run["step"] <= run.stored_step] for seed, run in by_seed.items()
+        }
+        for arm, by_seed in runs.items()
     }
     missing = _missing_metrics(recipe, tables)
     with writing(f"--out {plan.out}"):
@@ -159,6 +162,10 @@ def decide(recipe: Recipe, rows: Rows, planned: int | None) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+_DIFFERS = {"shown": True, "refuted": True, "not shown": False}
+"""By verdict; none of a hypothesis that is not decided."""
+
+
 def results_table(
     recipe: Recipe, rows: Rows, hypotheses: pd.DataFrame, planned: int | None
 ) -> pd.DataFrame:
@@ -173,13 +180,7 @@ def results_table(
         for arm in samples.by_arm
     }
     decided = {
-        (line.row, line.arm): (
-            line.p,
-            "hypotheses",
-            None
-            if line.verdict.startswith("not decided")
-            else line.verdict in ("shown", "refuted"),
-        )
+        (line.row, line.arm): (line.p, "hypotheses", _DIFFERS.get(line.verdict))
         for line in hypotheses.itertuples()
         if line.than == baseline and not line.margin
     }

@@ -119,8 +119,8 @@ class RunData:
 
     @cached_property
     def stored_step(self) -> int:
-        """The step of the members in `members`: of a run that was killed the last checkpoint's, and
-        there are records behind it."""
+        """The step of the members in `members`: of a local run that was killed the last
+        checkpoint's, and there are records behind it. Inside AZR the last recorded one."""
         checkpoints = steps(self.directory.checkpoints)
         return checkpoints[-1][0] if checkpoints else self.last
 
@@ -250,16 +250,17 @@ class RunData:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """Results of `azr-population benchmark`; see `benchmark_figures`. Raises UserError: they
-        are of members that the run has no longer."""
-        path = self.path / FIGURES
-        figures = benchmark_figures(path)
-        if figures.get("step") not in (None, self.stored_step):
-            raise UserError(
-                f"{path} is of the members of step {figures['step']}, and the run's are of step "
-                f"{self.stored_step}; measure these by azr-population benchmark, or delete it"
-            )
-        return figures
+        """Results of `azr-population benchmark`; see `benchmark_figures`."""
+        return benchmark_figures(self.path / FIGURES)
+
+    @property
+    def stale_figures(self) -> str:
+        """Of which members the `figures` are, where these are not those that the run has; else
+        empty."""
+        step = self.figures.get("step")
+        if step in (None, self.stored_step):
+            return ""
+        return f"benchmark figures of step {step}, and members of step {self.stored_step}"
 
 
 _METRICS = TypeAdapter(tuple[Metric, ...])

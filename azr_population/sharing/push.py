@@ -12,7 +12,7 @@ from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.errors import UserError, first_line
 from azr_population.files import refuse_unplain, replacing_folder
 from azr_population.printable import card_line, print_lines
-from azr_population.reading.run_data import RunData
+from azr_population.reading.run_data import FIGURES, RunData
 from azr_population.runs.directory import split_address
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.model_card import HUB_NAME, is_nano
@@ -107,6 +107,11 @@ def _write_eval_results(run: RunData, member: str, folder: Path) -> None:
     """`.eval_results/*.yaml`, as the Hub reads it: pass@1 in percent on each whole benchmark that
     has a data set there."""
     figures = run.figures
+    if run.stale_figures:
+        raise UserError(
+            f"{run.path} has {run.stale_figures}: ask these by azr-population benchmark, or delete "
+            f"{run.path / FIGURES}"
+        )
     lines = [row for row in figures.get("lines", ()) if (row["model"], row["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():
         data_set = str(about.get("hub") or "")

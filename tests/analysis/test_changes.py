@@ -29,15 +29,8 @@ def test_validity_is_a_share_of_the_proposals_of_a_step(write):
 
 
 def test_steps_without_a_valid_task_count_as_nothing_valid(write, task):
-    counts = {1: 0, 2: 0, 3: 0, 58: 24, 59: 24, 60: 24} | {
-        4: 24,
-        5: 24,
-        6: 24,
-        55: 24,
-        56: 24,
-        57: 24,
-    }
-    matches = [{"step": n, "proposed": 48, "valid": valid} for n, valid in sorted(counts.items())]
+    counts = {n: 24 * (n > 3) for n in (*range(1, 7), *range(55, 61))}
+    matches = [{"step": n, "proposed": 48, "valid": valid} for n, valid in counts.items()]
     tasks = [task(n, solve_rate=0.5) for n, valid in counts.items() if valid]
     found = measured_changes(write(matches=matches, tasks=tasks), 60)["valid_frac"]
     assert (found.first, found.difference.counts) == (0.25, (6, 6))

@@ -213,7 +213,7 @@ def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path, capsys)
     # They were of the members before the run went on.
     (members.path / "evaluation/figures.json").write_text(json.dumps({"step": 1, **figures}))
     assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "late")]) == 2
-    assert "are of step 2; measure these" in capsys.readouterr().err
+    assert "figures of step 1, and members of step 2: ask these" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", "", "password"])

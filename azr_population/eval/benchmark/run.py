@@ -31,8 +31,8 @@ from azr_population.runs import RunDirectory
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """The options of `azr-population benchmark`, whose help has meanings and defaults; the fields
-    with a default here are none."""
+    """The options of `azr-population benchmark`, whose help has meanings and defaults. Fields
+    with a default are not options."""
 
     benchmarks: str
     data: str

@@ -149,6 +149,7 @@ def _unasked(value: Any) -> Any:
 
 
 _AZR_KEYS = {
+    "base.dtype": "population.dtype",
     "base.quantization": "population.quantization",
     "base.lora": "population.lora",
     "base.path": "actor_rollout_ref.model.path",

@@ -198,8 +198,8 @@ def _checked(text: str, most: int) -> str:
 
 
 def _write(value: object, room: list[int], depth: int) -> str:
-    """`room[0]` is about the number of characters left: it bounds the memory, and no text that is
-    short enough is refused by it but for the last two characters."""
+    """`room[0]` is about the number of characters left, for each container up to two too few: it
+    bounds the memory."""
     kind = type(value)
     if kind in _SCALARS:
         if isinstance(value, (str, bytes)) and len(value) > room[0]:

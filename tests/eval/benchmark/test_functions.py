@@ -108,6 +108,7 @@ def test_odd_values_equal_themselves_and_nothing_else(judge, kind):
 
 
 def test_what_no_program_can_hold_costs_no_other_answer():
+    needs.module("evalplus", "-e '.[eval]'")
     surrogate, nothing, right = FunctionProblem.read_all(
         [(DOUBLE, "x = '\ud800'\0"), (DOUBLE, "\0"), (DOUBLE, DOUBLE.canonical)]
     )
