@@ -180,6 +180,8 @@ BASE_ALONE = [{"model": "base", "role": "base", "k": 1, "cells": {"all": {"value
         ({}, "benchmark/pass@1", 0.2),
         ({"samples": 4}, "eval/greedy", 0.0),
         ({"lines": BASE_ALONE}, "eval/greedy", 0.0),
+        ({"step": 20}, "benchmark/pass@1", 0.2),
+        ({"step": 10}, "eval/greedy", 0.0),  # of members before the run went on
     ],
 )
 def test_benchmarks_are_the_skill_where_both_were_asked_alike(
