@@ -305,3 +305,13 @@ def test_the_environment_is_neither_stored_nor_told(host, monkeypatch):
     with refuses("population.student_lr"):
         read_settings(config.population)
     assert plain_values(config.population)["student_lr"] == "${oc.env:PLANTED}"
+
+
+def test_an_actor_that_the_trainer_waits_for_is_not_taken_for_azrs_taskrunner():
+    ray = needs.module("ray", "-e '.[verl]'")
+    died = ray.exceptions.ActorDiedError()
+    assert activation.user_message(died).startswith("AZR's TaskRunner (trainer and executor) died")
+    asked = ray.exceptions.RayTaskError("run", "its traceback", died)
+    assert activation.user_message(asked) is None
+    told = ray.exceptions.RayTaskError("run", "its traceback", UserError("a mistake"))
+    assert activation.user_message(told) == "a mistake"
