@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from azr_population.engines.engine import SMALL_BASE, Completion, Ids, Sampling
+from azr_population.engines.engine import NO_ADAPTER, SMALL_BASE, Completion, Ids, Sampling
 from azr_population.engines.kv_cache import new_cache
 from azr_population.engines.micro_batches import spans
 from azr_population.engines.shared_prefix import SharedPrefix, attends_to_all
@@ -137,7 +137,7 @@ def decode(
     # By step: what is NaN in one row is so in its neighbours' a step later, where all members'
     # factors are one matrix.
     if len(broken := (~torch.isfinite(logprobs)).nonzero()):
-        if (slot := slots[int(broken[0, 1]) // n]) < 0:
+        if (slot := slots[int(broken[0, 1]) // n]) == NO_ADAPTER:
             raise UserError(
                 "the base has NaN or infinite logits: take base.dtype=float32 or bfloat16, or "
                 "another base"
