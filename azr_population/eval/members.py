@@ -40,7 +40,13 @@ from azr_population.versions import installed
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.founders import as_member
 from azr_population.weights.model_card import is_nano
-from azr_population.weights.peft_folder import CONFIG_FILE, WEIGHTS_FILE, load_adapter, read_config
+from azr_population.weights.peft_folder import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    load_adapter,
+    read_config,
+    read_spec,
+)
 
 BASE, BEST = "base", "best"
 """Names beside those of the members: the bare base, and the copy of the best student."""
@@ -249,7 +255,7 @@ class LoadedMembers:
             if fingerprint(other) != fingerprint(base):
                 raise UserError(f"{other} is another base than {base}; measure them one by one")
         names = tuple(member.name for member in members)[:slots]
-        spec = _common_spec([load_adapter(m.folder).spec for m in members if m.folder])
+        spec = _common_spec([read_spec(member.folder) for member in members if member.folder])
         settings = replace(settings, base=str(base), names=names, lora=spec)
         kind = settings.rollout_class
         kind.check(spec.rank)

@@ -7,13 +7,13 @@ adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a R
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError, first_problem
@@ -113,15 +113,33 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
             raise UserError(f"{folder}: {name} holds {kinds}, not floats of 16 bits or more")
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
-    targets = config.get("target_modules")
-    if isinstance(targets, list):  # PEFT takes names that match nothing
-        targets = [t for t in targets if any(matches(name, t) for name in factors)]
-    else:
-        targets = {name.rpartition(".")[2] for name in factors}
-    spec = LoraSpec(rank, float(config["lora_alpha"]), tuple(sorted(targets)))
-    adapter = Adapter(spec, factors)
+    adapter = Adapter(_spec(config, factors), factors)
     refuse_unsound(adapter, str(folder))
     return adapter
+
+
+def read_spec(folder: str | os.PathLike[str]) -> LoraSpec:
+    """The shape of the member in a PEFT folder, from its configuration and the names of its
+    weights, which are not read. Raises UserError: the folder is not a LoRA folder, or is
+    damaged."""
+    config, weights = read_config(folder), Path(folder) / WEIGHTS_FILE
+    refuse_irregular(weights)
+    try:
+        with safe_open(weights, "pt") as file:
+            keys = file.keys()
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{weights} is damaged or cut short: {error}") from error
+    return _spec(config, [key.removeprefix(PREFIX).rpartition(".lora_")[0] for key in keys])
+
+
+def _spec(config: Mapping[str, Any], layers: Iterable[str]) -> LoraSpec:
+    """The shape of an adapter of these layers."""
+    targets = config.get("target_modules")
+    if isinstance(targets, list):  # PEFT takes names that match nothing
+        targets = [t for t in targets if any(matches(name, t) for name in layers)]
+    else:
+        targets = {name.rpartition(".")[2] for name in layers}
+    return LoraSpec(config["r"], float(config["lora_alpha"]), tuple(sorted(targets)))
 
 
 def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
