@@ -239,8 +239,8 @@ def test_the_comparison_in_the_docs_is_what_compare_prints(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("picture", "drawn"),
     [
-        ("lines", "questions/what_ships/results/lines"),
-        ("skill", "questions/what_ships/results/eval_greedy_deep"),
+        ("lines", "questions/population_or_not/results/lines"),
+        ("skill", "questions/population_or_not/results/eval_greedy_deep"),
         ("solve_rate", "paper/fig3_dynamics/results/solve_rate"),
         ("ratings", "paper/fig5_ratings/results/mu"),
         ("children", "paper/fig6_children/results/solve_rate"),
