@@ -73,7 +73,7 @@ class PlannedRun:
     @property
     def finished(self) -> bool:
         """Whether all its steps are `done`; a longer run serves as well."""
-        return self.started and self.done >= self.steps
+        return self.done >= self.steps
 
 
 @lru_cache

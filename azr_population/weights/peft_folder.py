@@ -7,7 +7,7 @@ adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a R
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,7 +132,7 @@ def read_spec(folder: str | os.PathLike[str]) -> LoraSpec:
     return _spec(config, [key.removeprefix(PREFIX).rpartition(".lora_")[0] for key in keys])
 
 
-def _spec(config: Mapping[str, Any], layers: Iterable[str]) -> LoraSpec:
+def _spec(config: Mapping[str, Any], layers: Collection[str]) -> LoraSpec:
     """The shape of an adapter of these layers."""
     targets = config.get("target_modules")
     if isinstance(targets, list):  # PEFT takes names that match nothing
