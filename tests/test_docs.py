@@ -244,6 +244,7 @@ def test_the_comparison_in_the_docs_is_what_compare_prints(tmp_path, monkeypatch
         ("solve_rate", "paper/fig3_dynamics/results/solve_rate"),
         ("ratings", "paper/fig5_ratings/results/mu"),
         ("children", "paper/fig6_children/results/solve_rate"),
+        ("operators", "paper/fig6_children/results/operators/operators"),
         ("coverage", "paper/fig9_coverage/results/coverage"),
         ("lengths", "paper/fig19_lengths/results/proposal_tokens"),
         ("tokens", "paper/table2_wallclock/results/total_generated_tokens"),

@@ -9,6 +9,7 @@ import pytest
 from small_run import SMALL
 
 from azr_population.cli.app import main
+from azr_population.experiments.recipes import recipes_folder
 
 
 @pytest.fixture
@@ -63,6 +64,33 @@ def test_fewer_seeds_decide_nothing(operator_test, tmp_path):
     }
     begun = operator_test.table(scores[scores["arm"].isin(["untouched", "dare"])])
     assert list(begun["arm"]) == ["dare"] and list(begun["above copy_parent [95%]"]) == [""]
+    assert list(begun["above both copies [90%]"]) == [""]
+
+
+def test_the_committed_table_is_that_of_the_committed_scores(operator_test):
+    folder = recipes_folder() / "paper/fig6_children/results/operators"
+    made = operator_test.table(pd.read_csv(folder / "scores.csv"))
+    committed = pd.read_csv(folder / "operators.csv", keep_default_na=False, na_values={})
+    assert list(made.columns) == list(committed.columns)
+    for name in made.columns:
+        numbers = pd.to_numeric(committed[name], errors="coerce")
+        if made[name].dtype == float:
+            assert made[name].tolist() == pytest.approx(numbers.tolist(), abs=1e-3, nan_ok=True)
+        else:
+            assert made[name].astype(str).tolist() == committed[name].astype(str).tolist()
+
+
+def test_both_copies_of_the_parent_are_one_mean(operator_test):
+    shifts = {"untouched": -0.01, "copy_parent": 0.03}
+    table = operator_test.table(made_scores(operator_test, shifts, noise=0)).set_index("arm")
+    assert table.loc["dare", "above both copies [90%]"].startswith("-1.0")
+    assert table.loc["copy_parent", "above both copies [90%]"] == ""
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.001, "100%"), (0.05, "0%")])
+def test_chance_says_how_often_equal_arms_are_called_equal(operator_test, noise, found):
+    says = operator_test.chance(made_scores(operator_test, {}, noise=noise))
+    assert f"called equal in {found} of cases" in says
 
 
 def test_parents_are_the_best_by_mu_less_three_sigma(operator_test):

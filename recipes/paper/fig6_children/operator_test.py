@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from azr_population.analysis import charts
@@ -142,8 +143,9 @@ def play(runs: Mapping[int, Path], scores: Path) -> None:
 
 def table(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each arm: its differences to the untouched parent in points. `equal` is decided by
-    all seeds of the study and by no fewer."""
-    ends = scores[scores["step"].isin(ENDS)].groupby(["arm", "seed"])["score"].mean().unstack(0)
+    all seeds of the study and by no fewer. The mean of the parent's two copies, which have less
+    chance in them than one, was taken after seeing, and decides nothing."""
+    ends = _ends(scores)
     births = scores[scores["step"] == 0].pivot(index="seed", columns="arm", values="score")
     rows = []
     for arm in (arm for arm in ARMS[1:] if arm in ends):
@@ -152,14 +154,34 @@ def table(scores: pd.DataFrame) -> pd.DataFrame:
         row = {"arm": arm, "seeds": end.n}
         for name, test in (("at birth", birth), ("at the end", end)):
             row |= {name: test.mean, f"{name}, low": test.low, f"{name}, high": test.high}
-        for control in CONTROLS:
-            other = None if arm == control or control not in ends else 100 * ends[control]
-            above = "" if other is None else interval_text(compare(100 * ends[arm], other, True))
-            row[f"above {control} [95%]"] = above
+        for name, (others, level) in _ABOVE.items():
+            row[name] = ""
+            if arm not in others and ends.columns.isin(others).sum() == len(others):
+                other = ends[others].mean(axis=1, skipna=False)
+                row[name] = interval_text(compare(100 * ends[arm], 100 * other, True, level))
         within = abs(end.low) < 100 * MARGIN and abs(end.high) < 100 * MARGIN
         row["equal"] = within and end.n == len(study_seeds())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _ends(scores: pd.DataFrame) -> pd.DataFrame:
+    """The score that counts as the end, a row for each seed and a column for each arm."""
+    return scores[scores["step"].isin(ENDS)].groupby(["seed", "arm"])["score"].mean().unstack()
+
+
+def chance(scores: pd.DataFrame) -> str:
+    """How far the parent's two copies, which differ by their draws alone, end apart, and how often
+    this test calls two such arms equal."""
+    ends = _ends(scores)
+    apart = 100 * (ends["copy_parent"] - ends[UNTOUCHED]).dropna()
+    draws = np.random.default_rng(0).normal(0.0, apart.std(), (2000, len(apart)))
+    tests = [compare(row, np.zeros(len(row)), True, LEVEL) for row in draws]
+    found = sum(max(-test.low, test.high) < 100 * MARGIN for test in tests) / len(tests)
+    return (
+        f"The parent's two copies differ by {apart.std():.1f} points between seeds (standard "
+        f"deviation); two such arms are called equal in {found:.0%} of cases."
+    )
 
 
 def draw(frame: pd.DataFrame, path: Path) -> str:
@@ -168,7 +190,8 @@ def draw(frame: pd.DataFrame, path: Path) -> str:
     marked = frame["arm"] + equal.map({True: ": equal", False: ""})
     ends = {name: frame[f"at the end{suffix}"] for name, suffix in _BOUNDS.items()}
     count, seeds = int(equal[frame["arm"].isin(OPERATORS)].sum()), frame["seeds"].min()
-    title = f"After 20 steps children of {count} of {len(OPERATORS)} operators equal their parent"
+    of = f"{count or 'none'} of {len(OPERATORS)} operators"
+    title = f"Children of {of} are shown to equal their parent"
     if seeds < (planned := len(study_seeds())):
         title = f"Children beside their parent: not decided, {seeds} of {planned} seeds"
     to_svg(
@@ -178,11 +201,16 @@ def draw(frame: pd.DataFrame, path: Path) -> str:
         [
             "Child less untouched parent, greedy on programs of 7 to 12 statements; 90% intervals",
             f"over {seeds} seeds. Equal: within {100 * MARGIN:g} points.",
+            "copy_parent is the parent itself, trained with other draws.",
         ],
     )
     return title
 
 
+_ABOVE = {f"above {control} [95%]": ([control], 0.05) for control in CONTROLS} | {
+    "above both copies [90%]": ([UNTOUCHED, "copy_parent"], LEVEL)
+}
+"""What an arm is compared with beside `untouched`: the mean of these arms, and the level."""
 _BOUNDS = {"mean": "", "low": ", low", "high": ", high"}
 
 
@@ -191,10 +219,13 @@ def main() -> None:
     scores = out / "scores.csv"
     for folder in runs:
         play(with_members(study_runs(folder, "4t4s")), scores)
-    frame = table(pd.read_csv(scores))
+    played = pd.read_csv(scores)
+    frame = table(played)
     frame.round(3).to_csv(out / "operators.csv", index=False)
     print(frame.to_string(index=False, float_format="{:+.2f}".format))
     print(draw(frame, out / "operators.svg"))
+    if len(frame) == len(ARMS) - 1 and frame["seeds"].min() == len(study_seeds()):
+        print(chance(played))
 
 
 if __name__ == "__main__":
