@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from azr_population.analysis import charts
-from azr_population.analysis.statistics import compare, interval_text
+from azr_population.analysis.statistics import Estimate, compare, interval_text
 from azr_population.analysis.svg import to_svg
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Hyperparameters
@@ -156,11 +156,10 @@ def table(scores: pd.DataFrame) -> pd.DataFrame:
             row |= {name: test.mean, f"{name}, low": test.low, f"{name}, high": test.high}
         for name, (others, level) in _ABOVE.items():
             row[name] = ""
-            if arm not in others and ends.columns.isin(others).sum() == len(others):
+            if arm not in others and set(others) <= set(ends):
                 other = ends[others].mean(axis=1, skipna=False)
                 row[name] = interval_text(compare(100 * ends[arm], 100 * other, True, level))
-        within = abs(end.low) < 100 * MARGIN and abs(end.high) < 100 * MARGIN
-        row["equal"] = within and end.n == len(study_seeds())
+        row["equal"] = _within_margin(end) and end.n == len(study_seeds())
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -170,17 +169,21 @@ def _ends(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[scores["step"].isin(ENDS)].groupby(["seed", "arm"])["score"].mean().unstack()
 
 
+def _within_margin(test: Estimate) -> bool:
+    """Whether the interval of a difference in points lies within it; without one it does not."""
+    return abs(test.low) < 100 * MARGIN and abs(test.high) < 100 * MARGIN
+
+
 def chance(scores: pd.DataFrame) -> str:
     """How far the parent's two copies, which differ by their draws alone, end apart, and how often
     this test calls two such arms equal."""
     ends = _ends(scores)
     apart = 100 * (ends["copy_parent"] - ends[UNTOUCHED]).dropna()
     draws = np.random.default_rng(0).normal(0.0, apart.std(), (2000, len(apart)))
-    tests = [compare(row, np.zeros(len(row)), True, LEVEL) for row in draws]
-    found = sum(max(-test.low, test.high) < 100 * MARGIN for test in tests) / len(tests)
+    equal = [_within_margin(compare(row, np.zeros(len(row)), True, LEVEL)) for row in draws]
     return (
         f"The parent's two copies differ by {apart.std():.1f} points between seeds (standard "
-        f"deviation); two such arms are called equal in {found:.0%} of cases."
+        f"deviation); two such arms are called equal in {np.mean(equal):.0%} of cases."
     )
 
 
@@ -190,8 +193,8 @@ def draw(frame: pd.DataFrame, path: Path) -> str:
     marked = frame["arm"] + equal.map({True: ": equal", False: ""})
     ends = {name: frame[f"at the end{suffix}"] for name, suffix in _BOUNDS.items()}
     count, seeds = int(equal[frame["arm"].isin(OPERATORS)].sum()), frame["seeds"].min()
-    of = f"{count or 'none'} of {len(OPERATORS)} operators"
-    title = f"Children of {of} are shown to equal their parent"
+    operators = f"{count or 'none'} of {len(OPERATORS)} operators"
+    title = f"Children of {operators} are shown to equal their parent"
     if seeds < (planned := len(study_seeds())):
         title = f"Children beside their parent: not decided, {seeds} of {planned} seeds"
     to_svg(
